@@ -1,4 +1,4 @@
-"""`rewardstack explain`: how one sample gets its score: the formula first, with `-v` all steps."""
+"""`rewardstack explain`: show how one sample gets its score, as a formula with its facts; with `-v`, also all steps."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from rewardstack_cli.options import row_to_request
 from rewardstack_cli.score import positive_number
 
 MAX_INLINE = 100
-"""Maximum characters of a text that is shown next to its name; longer texts and several lines are shown below it."""
+"""Maximum characters of a text next to its name; a longer text, or one with line breaks, is shown below the name."""
 BAR = "\N{BOX DRAWINGS LIGHT VERTICAL} "
 SCORED = ("ok", "fallback")
+"""The statuses of samples that have a score."""
 
 
 def add_parser(commands: Any) -> None:
@@ -37,10 +38,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--row", metavar="N", type=positive_number(int), help="number of the row in FILE, from 1")
     parser.add_argument("--solution", metavar="TEXT", help="the response, for a sample that is not in a FILE")
     parser.add_argument(
-        "--ground-truth", metavar="TEXT", action="append", help="its reference; repeat for several references"
+        "--ground-truth", metavar="TEXT", action="append", help="reference for --solution; repeat it for several"
     )
-    parser.add_argument("--extra", metavar="JSON", help="its extra_info, an object")
-    parser.add_argument("--data-source", metavar="NAME", help="data_source of the sample, or of a row that has none")
+    parser.add_argument("--extra", metavar="JSON", help="extra_info for --solution, a JSON object")
+    parser.add_argument("--data-source", metavar="NAME", help="data_source for --solution, or for a row that has none")
     parser.add_argument("--on-error", choices=ON_ERROR, help="what to do if there is no score")
     parser.add_argument("--timeout", metavar="SECONDS", type=positive_number(float), help="total time limit")
     parser.add_argument("--no-cache", dest="cached", action="store_false",
@@ -54,7 +55,8 @@ def run(args: argparse.Namespace) -> int:
     """Explain the score of a sample.
 
     Returns:
-        The exit status: 0 if there is a score, 1 if there is none, 2 if the sample or a setting is wrong.
+        The exit status: 0 if the score is `ok` or `fallback`, 1 if it is `unscored` or `failed`, 2 if the sample or a
+        setting is wrong.
 
     Raises:
         RewardstackError: the sample cannot be read, or no route matches its source.
@@ -77,12 +79,11 @@ def _read_sample(args: argparse.Namespace) -> Request:
         RequestError: the arguments name no sample or two samples, or the sample is malformed.
     """
     if (args.input is None) == (args.solution is None):
-        raise RequestError("explain: name a sample: FILE --row N, or --data-source NAME --solution TEXT", "FILE")
-    row = (
-        Row(Path("the command line"), "--solution", _command_line_fields(args))
-        if args.input is None
-        else _read_row(args)
-    )
+        raise RequestError("explain: give one sample, as FILE --row N or as --data-source NAME --solution TEXT", "FILE")
+    if args.input is None:  # errors then locate the sample as `the command line, --solution`
+        row = Row(Path("the command line"), "--solution", _command_line_fields(args))
+    else:
+        row = _read_row(args)
     return row_to_request(row, args.data_source, args.cached)
 
 
@@ -118,24 +119,28 @@ def _show_step(step: Step, number: str) -> None:
     margin = "  " * number.count(".")
     title = Text(margin).append_text(plain_text(f"{number} {step.name}", "bold"))
     put(title.append(f"  {step.latency_ms:.1f} ms", "dim"))
-    for line in _facts_lines(step.record()["facts"], margin + "    "):
+    for line in _mapping_lines(step.record()["facts"], margin + "    "):
         put(Text(line))
     for at, substep in enumerate(step.steps, 1):
         _show_step(substep, f"{number}.{at}")
 
 
-def _facts_lines(facts: Mapping[str, Any], margin: str) -> Iterator[str]:
-    for name, value in facts.items():
+def _mapping_lines(mapping: Mapping[str, Any], margin: str) -> Iterator[str]:
+    for name, value in mapping.items():
         yield from _fact_lines(printable(name), value, margin)
 
 
 def _fact_lines(name: str, value: Any, margin: str) -> Iterator[str]:
-    """Yield the lines of one fact: an option with its origin, or a list item by item."""
+    """Yield the lines of one fact.
+
+    The origin of an option follows its name. Mappings are indented, lists are shown item by item, and long texts below
+    their names.
+    """
     if isinstance(value, Mapping) and value.keys() == {"value", "from"}:
         yield from _fact_lines(f"{name} ({printable(str(value['from']))})", value["value"], margin)
     elif isinstance(value, Mapping) and value:
         yield f"{margin}{name}:"
-        yield from _facts_lines(value, margin + "  ")
+        yield from _mapping_lines(value, margin + "  ")
     elif isinstance(value, Sequence) and not isinstance(value, str) and value:
         for at, one in enumerate(value, 1):
             yield from _fact_lines(f"{name} {at} of {len(value)}" if len(value) > 1 else name, one, margin)
@@ -147,5 +152,5 @@ def _fact_lines(name: str, value: Any, margin: str) -> Iterator[str]:
 
 
 def _sanitize(line: str) -> str:
-    """Return a line with its control characters replaced, so that it cannot control the terminal."""
+    """Return a line with its control characters replaced, as `printable` does, but with all its spaces."""
     return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in line.expandtabs())

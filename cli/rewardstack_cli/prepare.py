@@ -1,4 +1,4 @@
-"""`rewardstack prepare`: convert a public data set to parquet for verl, with each row configured for its scoring."""
+"""`rewardstack prepare`: convert a data set to parquet for verl, with references and scoring options in the rows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from rewardstack_cli.data import parquet
 from rewardstack_cli.recipes import gsm8k, math500_mia, output
 
 RECIPES: tuple[Any, ...] = (math500_mia, gsm8k)
+"""Modules with `NAME`, `HUB`, `TEST_SHARE_HELP`, `add_arguments` and `prepare`.
+
+The first line of their docstrings is the help, after the colon.
+"""
 TEST_SHARE = 0.1
 """Default of `--test-share`."""
 
 
 def add_parser(commands: Any) -> None:
     """Add the parser of `prepare`, with a subcommand for each recipe."""
-    parser = commands.add_parser("prepare", help="make training data from a public data set", description=__doc__)
+    parser = commands.add_parser("prepare", help="convert a data set to training data for verl", description=__doc__)
     recipes = parser.add_subparsers(metavar="RECIPE", required=True)
     for recipe in RECIPES:
         command = recipes.add_parser(recipe.NAME, help=recipe.__doc__.partition(": ")[2].partition("\n")[0])
@@ -31,11 +35,12 @@ def add_parser(commands: Any) -> None:
             "-o", "--output", metavar="FOLDER", type=Path, required=True, help="where to write parquet"
         )
         command.add_argument(
-            "--seed", metavar="N", type=int, default=0, help="the same seed and input give the same bytes (%(default)s)"
-        )
+            "--seed", metavar="N", type=int, default=0,
+            help="seed of the random choices; the same input, options and seed give identical files (%(default)s)",
+        )  # fmt: skip
         command.add_argument(
             "--test-share", metavar="SHARE", type=parse_share, default=TEST_SHARE,
-            help="share of rows for the test split, if the input has none; from 0 to below 1 (%(default)s)",
+            help=f"{recipe.TEST_SHARE_HELP}; from 0 to below 1 (%(default)s)",
         )  # fmt: skip
         command.add_argument("--json", action="store_true", help="print the report as JSON")
         recipe.add_arguments(command)
@@ -72,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(folder: Path, report: dict[str, Any]) -> None:
-    table = Grid("written", "rows", "of them", "sha256")
+    table = Grid("written", "rows", "labels", "sha256")
     for details in report["splits"].values():
         labels = ", ".join(f"{label} {count:,}" for label, count in details["labels"].items()) or "-"
         path = plain_text(str(folder / details["file"]))
@@ -84,4 +89,4 @@ def _show(folder: Path, report: dict[str, Any]) -> None:
             put(plain_text(f"  {digest[:16]} {name}"))
     for reason, details in report["dropped"].items():
         put(plain_text(f"dropped {details['rows']:,}: {reason} (first: {details['first']})"))
-    put(plain_text(f"full digests and the same data as JSON: {folder / output.REPORT}"))
+    put(plain_text(f"this report as JSON, with full digests: {folder / output.REPORT}"))

@@ -135,9 +135,9 @@ def _check_judges(judges: Collection[NamedJudge]) -> None:
     """Raise RouteError if the options of a judge are invalid."""
     if judges:
         with import_lock:
-            from rewardstack.scorers.judge import check_named
+            from rewardstack.scorers.judge import check_named_judge
         for judge in judges:
-            check_named(judge)
+            check_named_judge(judge)
 
 
 def score_from_env(

@@ -117,7 +117,7 @@ SERVER_TROUBLES = {
     "another service": ({"health": Answer(b"<html>welcome</html>")}, "another service answers there"),
     "another JSON service": ({"health": Answer({"hello": "world"})}, "another service answers there"),
     "no such page": ({"health": Answer({"error": "not found"}, 404)}, "another service answers there"),
-    "redirect": ({"health": Answer({}, 301, {"Location": "https://elsewhere"})}, "to where it redirects"),
+    "redirect": ({"health": Answer({}, 301, {"Location": "https://other.example"})}, "to where it redirects"),
     "not ready": ({"ready": Answer({"ready": False}, 503)}, "it is not ready"),
     "gateway without servers": ({"health": Answer(b"bad gateway", 502)}, "a gateway has no server behind it"),
     "no key": ({"score": Answer({"error": "an API key is needed"}, 401)}, "set REWARD_SERVER_API_KEY to one"),

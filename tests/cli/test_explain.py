@@ -215,7 +215,7 @@ def test_what_steers_a_terminal(scoring: Cli, arguments: tuple[str, ...]) -> Non
     [
         (["--data-source", "gsm8k", "--solution", "x", "--ground-truth", "none"], 1, "the reference holds no number"),
         (["--data-source", "nothing", "--solution", "x"], 2, "has no route"),
-        ([], 2, "name a sample"),
+        ([], 2, "give one sample"),
         (["--data-source", "gsm8k", "--solution", "x", "--extra", '{"metod": 1}'], 1, "mean extra_info.method?"),
         (["in.jsonl"], 2, "needs --row N"),
         (["in.jsonl", "--row", "9"], 2, "fewer than 9 rows"),

@@ -83,8 +83,8 @@ def test_several_queues(time: Time) -> None:
     other = Time()
     other.last_progress = time.now + 7
     one = Deadline(5)
-    for clock in (time, other, other):
-        one.enter_queue(clock)
+    for queue in (time, other, other):
+        one.enter_queue(queue)
     one.leave_queue(other)
     assert 12 == one.remaining()
     one.leave_queue(other)
@@ -120,7 +120,7 @@ def test_joining_lengthens_an_attempt(time: Time) -> None:
     attempt = shared.start_attempt()
     time.now += 1
     shared.merge(SharedDeadline(Deadline(5, limit=3)))
-    assert 4 == attempt.left()
+    assert 4 == attempt.remaining()
 
 
 def test_late_comer_waits_in_the_same_queue(time: Time) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rewardstack.routing.syntax import load_judges
-from rewardstack.scorers.judge import check_named
+from rewardstack.scorers.judge import check_named_judge
 from tests.client.judge.conftest import FAKE_JUDGE
 from tests.support.examples import printed, run, sections
 from tests.support.servers import FaultServer
@@ -47,6 +47,6 @@ def test_judge_for_a_trainer(tmp_path: Path) -> None:
     path = tmp_path / "routes.toml"
     path.write_text(TRAINER[0].text)
     [judge] = load_judges(str(path))
-    check_named(judge)
+    check_named_judge(judge)
     assert judge.comparison is not None
     assert ("listwise", 8) == (judge.comparison.mode, judge.comparison.group_size)

@@ -108,7 +108,7 @@ def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({URL: "http://elsewhere:8001"}, f"REWARD_MODEL_ID starts a server here, and {URL} names an external one"),
+        ({URL: "http://other.example:8001"}, f"REWARD_MODEL_ID starts a server here, and {URL} names an external one"),
         (
             {"REWARD_MODEL_SERVER_API_KEY": "another", "LLM_JUDGE_SERVER_API_KEY": PORT_KEY},
             "REWARD_MODEL_SERVER_API_KEY: the reward model of REWARD_MODEL_ID is asked at the judge's port",

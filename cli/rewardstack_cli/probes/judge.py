@@ -18,7 +18,7 @@ from rewardstack.scorers.judge.labels import TOKENIZE, label_request
 from rewardstack.scorers.judge.models import DEFAULT, UNREPORTED, VERSION, ServerReport, parse_models
 from rewardstack.scorers.judge.named import JudgeConfig
 from rewardstack.scorers.judge.options import LABEL_MASS_FLOOR, Options, read_options
-from rewardstack.scorers.judge.refusals import omit_fields, refused_fields
+from rewardstack.scorers.judge.rejected_fields import omit_fields, rejected_fields
 from rewardstack.scorers.judge.reply import get_reasoning, parse_label_verdict, parse_text_verdict, parse_top_verdict
 from rewardstack.scorers.judge.request import CHAT, make_frame, uses_json
 from rewardstack.scorers.judge.scale import UNIT
@@ -168,7 +168,7 @@ def _choose_model(report: ServerReport, configured: str, model_name: str) -> str
 async def _request_verdict(
     server: ProbedService, params: ChatParams, options: Options, label_ids: tuple[int, ...] = ()
 ) -> tuple[bytes, ChatParams]:
-    """Return the reply to a sample, and the parameters without the fields that the server refuses."""
+    """Return the reply to a sample, and the parameters without the fields that the server rejects."""
     user = options.template.render(PROBLEM, REFERENCE, CANDIDATE)
     while True:
         request = make_frame(options, params.model, label_ids=label_ids, dialect=params.dialect)
@@ -176,7 +176,7 @@ async def _request_verdict(
         try:
             return get_body(reply), params
         except RejectedError as error:
-            new_dialect = omit_fields(params.dialect, refused_fields(error, request.fields))
+            new_dialect = omit_fields(params.dialect, rejected_fields(error, request.fields))
             if new_dialect == params.dialect:
                 raise server.probe_error(error) from error
             params = params._replace(dialect=new_dialect)

@@ -17,6 +17,7 @@ from rewardstack_cli.recipes.prepared import DroppedRows, Prepared, split_by_sha
 
 NAME = "gsm8k"
 HUB = "openai/gsm8k"
+TEST_SHARE_HELP = "share of the rows in the test split, if the input has no test split"
 CONFIG = "main"
 INSTRUCTION = 'Let\'s think step by step and output the final answer after "####".'
 METHODS = ("strict", "flexible")

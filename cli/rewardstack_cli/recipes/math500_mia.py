@@ -20,6 +20,7 @@ from rewardstack_cli.recipes.prepared import DroppedRows, Prepared, split_by_sha
 
 NAME = "math500-mia"
 HUB = "HuggingFaceH4/MATH-500"
+TEST_SHARE_HELP = "share of the problems in the test split"
 DATA_SOURCE = f"{JUDGE}_math500_mia"
 MEMBER, NON_MEMBER = "member", "non_member"
 LABELS = {MEMBER: MEMBER, NON_MEMBER: NON_MEMBER, "non-member": NON_MEMBER, 1: MEMBER, 0: NON_MEMBER}

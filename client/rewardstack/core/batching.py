@@ -195,10 +195,10 @@ class Batcher(Generic[T, R]):
         return outcome
 
     def _timeout_error(self, call: Call[T, R], deadline: Deadline | SharedDeadline) -> Exception:
-        others = f"{call.queue.in_flight} other samples are in flight before it"
+        queue_state = f"{call.queue.in_flight} other samples are in flight before it"
         if call.queue.key.max_wait is not None and call in call.queue.waiting:
-            others = f"{len(call.queue.waiting)} of {call.queue.key.size:g} members of its group have arrived"
-        return DeadlineError(timeout_message(deadline, call.deadline, others))
+            queue_state = f"{len(call.queue.waiting)} of {call.queue.key.size:g} members of its group have arrived"
+        return DeadlineError(timeout_message(deadline, call.deadline, queue_state))
 
     def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share_key: Hashable) -> Call[T, R]:
         shared_deadline = deadline if isinstance(deadline, SharedDeadline) else SharedDeadline(deadline)

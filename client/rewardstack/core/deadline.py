@@ -1,7 +1,8 @@
 """Deadlines of samples.
 
-The timeout of a sample restarts when it arrives, when it is sent, and, while it is queued, whenever the service answers
-any request. A large batch therefore does not time out in the queue, but samples of a dead service do.
+A sample's timeout starts when the sample arrives. It restarts when the sample is sent and, while the sample is queued,
+whenever the service answers any request. So a large batch does not time out in the queue, but samples for a dead
+service do.
 """
 
 from __future__ import annotations
@@ -15,29 +16,29 @@ from typing import Any, Protocol
 from rewardstack.core.json_types import is_finite
 
 HEADER = "X-Request-Deadline-Ms"
-"""HTTP header with the milliseconds that the sender still waits; servers then drop the work."""
-LONGEST = 86_400.0
-"""Longest timeout in seconds that a caller may set: a day, as in the settings."""
-TIMEOUT = f"seconds above 0 and at most {LONGEST:g}"
+"""HTTP header with the milliseconds that the sender still waits; after that, servers drop the work."""
+MAX_TIMEOUT = 86_400.0
+"""Maximum timeout that a caller may set, in seconds: a day, as in the settings."""
+TIMEOUT_RANGE = f"seconds above 0 and at most {MAX_TIMEOUT:g}"
 """The valid range of a timeout, for errors."""
 
 
 def read_timeout(value: Any) -> float | None:
-    """Return a timeout in seconds; None if the value is not valid (see `TIMEOUT`)."""
-    return float(value) if is_finite(value) and 0 < value <= LONGEST else None
+    """Return a timeout in seconds; None if the value is not valid (see `TIMEOUT_RANGE`)."""
+    return float(value) if is_finite(value) and 0 < value <= MAX_TIMEOUT else None
 
 
 def read_header(text: str) -> float | None:
-    """Parse the value of `HEADER`; return seconds, at most `LONGEST`; None if the value is invalid."""
+    """Parse the value of `HEADER`; return seconds, at most `MAX_TIMEOUT`; None if the value is invalid."""
     try:
         milliseconds = float(text)
     except ValueError:
         return None
-    return min(milliseconds / 1000, LONGEST) if 0 <= milliseconds < math.inf else None
+    return min(milliseconds / 1000, MAX_TIMEOUT) if 0 <= milliseconds < math.inf else None
 
 
-class Clock(Protocol):
-    """A queue or service; each progress extends the deadlines of the calls that wait for it."""
+class ProgressSource(Protocol):
+    """A queue or service that callers wait for; its progress extends their deadlines."""
 
     @property
     def last_progress(self) -> float:
@@ -54,57 +55,58 @@ class Service(Protocol):
 
 
 class Deadline:
-    """The deadline of one caller.
+    """The deadline of one caller, which waits for one or more requests.
 
     Attributes:
-        service: service to which a part of the call was last sent; None before that.
-        allowed: seconds that the caller waits without progress.
+        service: service to which a request of the caller was last sent; None before that.
+        effective_timeout: the timeout in seconds, at most `limit`.
         is_abandoned: whether the caller was cancelled.
 
     Args:
-        timeout: seconds without progress after which the caller gives up.
-        limit: seconds after which the caller gives up in any case; None for no limit.
+        timeout: idle timeout in seconds: it restarts when a request is sent or a queue makes progress.
+        limit: total timeout in seconds, which never restarts; None for no total timeout.
     """
 
-    __slots__ = ("_expires", "_queues", "allowed", "is_abandoned", "limit_at", "service", "timeout")
+    __slots__ = ("_expires", "_queues", "effective_timeout", "is_abandoned", "limit_at", "service", "timeout")
 
     def __init__(self, timeout: float, limit: float | None = None) -> None:
         now = time.monotonic()
         self.timeout = timeout
-        self.allowed = timeout if limit is None else min(timeout, limit)
+        self.effective_timeout = timeout if limit is None else min(timeout, limit)
         self.limit_at = math.inf if limit is None else now + limit
         self._expires = now + timeout
-        self._queues: dict[Clock, int] = {}
+        self._queues: dict[ProgressSource, int] = {}
         self.service: Service | None = None
         self.is_abandoned = False
 
     def restart(self) -> None:
-        """Restart the timeout, because a part of the call was sent; the time limit does not change."""
+        """Restart the timeout, because a request of the caller was sent; the limit does not change."""
         self._expires = max(self._expires, time.monotonic() + self.timeout)
 
-    def enter_queue(self, clock: Clock) -> None:
-        """Record that a part of the call is queued; progress of the queue extends the deadline."""
-        self._queues[clock] = self._queues.get(clock, 0) + 1
+    def enter_queue(self, queue: ProgressSource) -> None:
+        """Record that a request of the caller is queued; progress of the queue extends the deadline."""
+        self._queues[queue] = self._queues.get(queue, 0) + 1
 
-    def leave_queue(self, clock: Clock) -> None:
-        """Record that a part of the call has left the queue."""
-        self._queues[clock] -= 1
-        if not self._queues[clock]:
-            del self._queues[clock]
+    def leave_queue(self, queue: ProgressSource) -> None:
+        """Record that a request of the caller has left the queue."""
+        self._queues[queue] -= 1
+        if not self._queues[queue]:
+            del self._queues[queue]
 
     def remaining(self) -> float:
         """Return the seconds left, negative after the deadline."""
         expires = self._expires
-        for clock in self._queues:
-            expires = max(expires, clock.last_progress + self.timeout)
+        for queue in self._queues:
+            expires = max(expires, queue.last_progress + self.timeout)
         return min(expires, self.limit_at) - time.monotonic()
 
 
 class SharedDeadline:
-    """The deadline of a call that several callers share: the latest deadline of these callers.
+    """The deadline of a call (a request or a batch) that several callers share: the latest of their deadlines.
 
     Attributes:
-        attempt_bounds: timeout of one attempt in seconds, and its latest possible end on `time.monotonic()`.
+        attempt_bounds: bounds on an attempt: the callers' longest timeout in seconds, and their latest limit on
+            `time.monotonic()`.
         service: service to which the call was last sent; None before that.
 
     Args:
@@ -116,7 +118,7 @@ class SharedDeadline:
 
     def __init__(self, deadline: Deadline, *others: Deadline) -> None:
         self._deadlines = {id(deadline): deadline}
-        self._queues: list[Clock] = []
+        self._queues: list[ProgressSource] = []
         self.service: Service | None = None
         self.attempt_bounds = deadline.timeout, deadline.limit_at
         for other in others:
@@ -124,13 +126,13 @@ class SharedDeadline:
 
     @property
     def timeout(self) -> float:
-        """Timeout of one attempt in seconds."""
+        """The longest timeout of the callers, in seconds."""
         return self.attempt_bounds[0]
 
     @property
-    def allowed(self) -> float:
-        """Longest time in seconds that a caller waits without progress."""
-        return max(deadline.allowed for deadline in self._deadlines.values())
+    def effective_timeout(self) -> float:
+        """The longest effective timeout of the callers, in seconds."""
+        return max(deadline.effective_timeout for deadline in self._deadlines.values())
 
     @property
     def is_abandoned(self) -> bool:
@@ -150,45 +152,45 @@ class SharedDeadline:
         timeout, limit_at = self.attempt_bounds
         self.attempt_bounds = max(timeout, deadline.timeout), max(limit_at, deadline.limit_at)
         deadline.service = self.service or deadline.service
-        for clock in self._queues:
-            deadline.enter_queue(clock)
+        for queue in self._queues:
+            deadline.enter_queue(queue)
 
     def set_service(self, service: Service) -> None:
-        """Set the service of the call; the error of a caller that gives up reports the service's state."""
+        """Set the service to which the call is sent; the error of a caller that gives up reports its state."""
         self.service = service
         for deadline in self._deadlines.values():
             deadline.service = service
 
     def restart(self) -> None:
-        """Restart the timeouts of all callers, because a part of the call was sent."""
+        """Restart the timeouts of all callers, because a request of the call was sent."""
         for deadline in self._deadlines.values():
             deadline.restart()
 
     def start_attempt(self) -> AttemptTimeout:
-        """Restart the timeouts of all callers, because the call is sent now; return the timeout of the attempt."""
+        """Restart the timeouts of all callers, because the call is sent now; return the time limit of the attempt."""
         self.restart()
         return AttemptTimeout(self, time.monotonic())
 
-    def enter_queue(self, clock: Clock) -> None:
+    def enter_queue(self, queue: ProgressSource) -> None:
         """Record that the call is queued; progress of the queue extends the deadlines of all callers."""
-        self._queues.append(clock)
+        self._queues.append(queue)
         for deadline in self._deadlines.values():
-            deadline.enter_queue(clock)
+            deadline.enter_queue(queue)
 
-    def leave_queue(self, clock: Clock) -> None:
+    def leave_queue(self, queue: ProgressSource) -> None:
         """Record that the call has left the queue."""
-        self._queues.remove(clock)
+        self._queues.remove(queue)
         for deadline in self._deadlines.values():
-            deadline.leave_queue(clock)
+            deadline.leave_queue(queue)
 
     @contextmanager
-    def in_queue(self, clock: Clock) -> Iterator[None]:
+    def in_queue(self, queue: ProgressSource) -> Iterator[None]:
         """Treat the call as queued within this context."""
-        self.enter_queue(clock)
+        self.enter_queue(queue)
         try:
             yield
         finally:
-            self.leave_queue(clock)
+            self.leave_queue(queue)
 
     def remaining(self) -> float:
         """Return the seconds left, negative after the last caller's deadline."""
@@ -196,11 +198,13 @@ class SharedDeadline:
 
 
 class AttemptTimeout:
-    """The timeout of an attempt to send a call; callers with more time may join during the attempt.
+    """The time limit of the attempts to send a call; it grows when callers with more time join.
+
+    Retries share it, until the service answers any request: the next attempt then gets a new one.
 
     Args:
         deadline: the deadline that all callers share.
-        since: start of the timeout, on `time.monotonic()`; not reset by a retry unless the service has answered.
+        since: start of the time limit, on `time.monotonic()`.
     """
 
     __slots__ = ("deadline", "since")
@@ -209,22 +213,22 @@ class AttemptTimeout:
         self.deadline = deadline
         self.since = since
 
-    def left(self) -> float:
-        """Return the seconds left, negative after the timeout."""
+    def remaining(self) -> float:
+        """Return the seconds left, negative after the time limit."""
         timeout, limit_at = self.deadline.attempt_bounds
         return min(self.since + timeout, limit_at) - time.monotonic()
 
 
 def timeout_message(
-    deadline: Deadline | SharedDeadline, call: SharedDeadline | None = None, otherwise: str = ""
+    deadline: Deadline | SharedDeadline, call_deadline: SharedDeadline | None = None, queue_state: str = ""
 ) -> str:
     """Return the error message of a timeout, with the known state of the service.
 
     Args:
         deadline: the deadline of the caller that gives up.
-        call: the deadline of the call; None if the call has no deadline besides `deadline`.
-        otherwise: state to report if nothing was sent yet.
+        call_deadline: the deadline of the call; None if it is `deadline`.
+        queue_state: state of the queue, to report if nothing was sent yet.
     """
-    service = (call.service if call is not None else None) or deadline.service
-    cause = service.cause() if service is not None else otherwise
-    return f"no answer within {round(deadline.allowed, 2):g} s{'; ' if cause else ''}{cause}"
+    service = (call_deadline.service if call_deadline is not None else None) or deadline.service
+    cause = service.cause() if service is not None else queue_state
+    return f"no answer within {round(deadline.effective_timeout, 2):g} s{'; ' if cause else ''}{cause}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewardstack.core.deadline import TIMEOUT, read_timeout
+from rewardstack.core.deadline import TIMEOUT_RANGE, read_timeout
 from rewardstack.core.json_types import is_array
 from rewardstack.core.messages import is_conversation
 from rewardstack.core.misspellings import warn_of_unknown
@@ -106,4 +106,4 @@ def check_options(on_error: Any, timeout: Any) -> None:
     if on_error is not None and on_error not in ON_ERROR:
         raise RequestError(f"on_error: must be one of {', '.join(ON_ERROR)}, got {on_error!r}", "on_error")
     if timeout is not None and read_timeout(timeout) is None:
-        raise RequestError(f"timeout: expected {TIMEOUT}, got {timeout!r}", "timeout")
+        raise RequestError(f"timeout: expected {TIMEOUT_RANGE}, got {timeout!r}", "timeout")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rewardstack.cache.key import CACHE_ENABLED
-from rewardstack.core.deadline import TIMEOUT, read_timeout
+from rewardstack.core.deadline import TIMEOUT_RANGE, read_timeout
 from rewardstack.core.fields import LONGEST, OPTIONS, Fields, value_error
 from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, plain, shorten
 from rewardstack.core.messages import response_text
@@ -76,7 +76,7 @@ def _timeout(extra: Mapping[str, Any]) -> float | None:
         return None
     seconds = read_timeout(timeout)
     if seconds is None:
-        raise value_error("timeout", TIMEOUT, timeout)
+        raise value_error("timeout", TIMEOUT_RANGE, timeout)
     return seconds
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from rewardstack.core.deadline import LONGEST
+from rewardstack.core.deadline import MAX_TIMEOUT
 from rewardstack.core.groups import MAX_GROUP_SIZE as LARGEST_GROUP
 from rewardstack.core.json_types import is_finite, plain
 from rewardstack.errors import RouteError
@@ -198,8 +198,8 @@ def _comparison(table: NamedTable) -> Comparison | None:
 
 def _seconds(table: NamedTable, field: str) -> float | None:
     value = table.fields.get(field)
-    if field in table.fields and not (is_finite(value) and 0 < value <= LONGEST):
-        raise table.error(field, f"must be seconds above 0 and at most {LONGEST:g}, got {str(value)[:50]!r}")
+    if field in table.fields and not (is_finite(value) and 0 < value <= MAX_TIMEOUT):
+        raise table.error(field, f"must be seconds above 0 and at most {MAX_TIMEOUT:g}, got {str(value)[:50]!r}")
     return None if value is None else float(value)
 
 

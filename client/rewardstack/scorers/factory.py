@@ -103,7 +103,7 @@ class Backends:
         find = self._pool_finder(
             settings, f"judge:{name}", partial(_judge_place, named), settings.judge_refused_timeout
         )
-        rate_limit = None if named is None else self._rate_limit(name, *named.per_minute)
+        rate_limit = None if named is None else self._rate_limit(name, *named.rate_limits)
         pointwise = Judge(judge_settings, find, self._new_meter(cache, settings), named, rate_limit)
         judge: Relayable[Any] = pointwise
         if named is not None and named.comparison is not None:

@@ -142,10 +142,10 @@ class Attempt:
         """Interrupt the attempt after its timeout; hedge it if it is stuck. Return the seconds until the next check."""
         if self._is_done:
             return RECHECK_INTERVAL
-        seconds_left = self._timeout.left()
+        seconds_left = self._timeout.remaining()
         if seconds_left <= 0:
-            allowed = round(self._timeout.deadline.allowed, 2)
-            self.interrupt(DeadlineError(f"no answer within {allowed:g} s; {self._endpoint.record_timeout(self)}"))
+            timeout = round(self._timeout.deadline.effective_timeout, 2)
+            self.interrupt(DeadlineError(f"no answer within {timeout:g} s; {self._endpoint.record_timeout(self)}"))
             return RECHECK_INTERVAL
         if self._send_hedge is None:
             return seconds_left
@@ -418,7 +418,7 @@ class Endpoint:
         self, message: Message, timeout: AttemptTimeout, send_hedge: SendHedge | None = None
     ) -> tuple[Any, bool]:
         """Return the result of one attempt, and whether it came from this endpoint rather than from the hedge."""
-        seconds_left = timeout.left()
+        seconds_left = timeout.remaining()
         headers = {**self._headers, **message.headers, HEADER: str(max(1, int(seconds_left * 1000)))}
         attempt = Attempt(self, message, timeout, send_hedge)
         self._register(attempt, seconds_left if send_hedge is None else min(seconds_left, MIN_STUCK))
@@ -436,7 +436,7 @@ class Endpoint:
             is_alive = not isinstance(error, UnreachableError)
             attempt.end()  # a later interruption would look like the caller's cancellation
             if isinstance(error, OverloadError) and error.status in REPLICA_STATUSES:
-                await self.is_gateway(timeout.left())
+                await self.is_gateway(timeout.remaining())
             self._record_failure(error, attempt.sent_at)
             raise
         finally:

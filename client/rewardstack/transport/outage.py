@@ -145,12 +145,12 @@ class Outage:
         ]
         return max(ends) - time.monotonic()
 
-    def stalls(self, method: str, allowed: float) -> Sequence[Stall]:
+    def stalls(self, method: str, timeout: float) -> Sequence[Stall]:
         """Return the stalls of all available endpoints; none unless each has lasted about as long as a call waits.
 
         Args:
             method: HTTP method of the call.
-            allowed: seconds that the call waits without progress.
+            timeout: effective timeout of the call, in seconds.
         """
         endpoints = self._endpoints()
         if not any(endpoint.stalls[method].is_active for endpoint in endpoints):
@@ -158,7 +158,7 @@ class Outage:
         up = [endpoint for endpoint in endpoints if endpoint.failure.down_since == math.inf]
         available = [endpoint for endpoint in up if endpoint.limiter.is_available] or up
         stalls = [endpoint.stalls[method] for endpoint in available]
-        return stalls if all(stall.seconds >= MIN_SHARE * allowed for stall in stalls) else ()
+        return stalls if all(stall.seconds >= MIN_SHARE * timeout for stall in stalls) else ()
 
     def raise_if_stalled(self, method: str, deadline: SharedDeadline) -> None:
         """Raise if all available endpoints are stalled, unless this request should test for recovery.
@@ -166,12 +166,12 @@ class Outage:
         Raises:
             UnreachableError: the endpoints have been stalled for at least the time that the call would wait.
         """
-        allowed = deadline.allowed
-        stalls = self.stalls(method, allowed)
+        timeout = deadline.effective_timeout
+        stalls = self.stalls(method, timeout)
         if not stalls:
             return
         self.probe()
-        if any(stall.start_trial(allowed) for stall in stalls):
+        if any(stall.start_trial(timeout) for stall in stalls):
             return
         seconds = max(stall.seconds for stall in stalls)
         causes = "; ".join(stall.cause for stall in stalls)
@@ -179,8 +179,8 @@ class Outage:
 
     def is_hopeless(self, method: str, timeout: AttemptTimeout) -> bool:
         """Return whether a queued call comes too late: the service is stalled, and little of its time is left."""
-        allowed = timeout.deadline.allowed
-        return timeout.left() < (1 - MIN_SHARE) * allowed and bool(self.stalls(method, allowed))
+        seconds = timeout.deadline.effective_timeout
+        return timeout.remaining() < (1 - MIN_SHARE) * seconds and bool(self.stalls(method, seconds))
 
     async def wait_for_probe(self, deadline: SharedDeadline) -> None:
         """Start probing; wait for the first probe only if the last failure is outdated."""

@@ -16,7 +16,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from rewardstack.core.deadline import HEADER, LONGEST
+from rewardstack.core.deadline import HEADER, MAX_TIMEOUT
 from rewardstack.core.event_loop import run_in_daemon_thread
 from rewardstack.errors import ReplyError, SettingsError, UnreachableError
 from rewardstack.transport.message import MAX_MESSAGE, Reply
@@ -24,7 +24,7 @@ from rewardstack_settings.kinds import RAY_NAMESPACE, RAY_SCHEME
 
 VARIABLE = "LLM_JUDGE_RAY_ACTOR"
 START_COMMAND = "`python -m rewardstack.ray_judge start --model MODEL`"
-DEFAULT_TIMEOUT = LONGEST
+DEFAULT_TIMEOUT = MAX_TIMEOUT
 """Timeout in seconds of a request without a deadline."""
 
 _handles: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from rewardstack.errors import RequestError, RouteError
 from rewardstack.pipeline.items import read_request
 from rewardstack.routing.judges import parse_judge
 from rewardstack.score import Item
-from rewardstack.scorers.judge import check_named
+from rewardstack.scorers.judge import check_named_judge
 from rewardstack.scorers.judge.conversation import ShownParts, View, read_shown_parts
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.support.servers import FaultServer
@@ -166,12 +166,12 @@ MALFORMED: dict[str, tuple[dict[str, Any], str, str]] = {
     "content": ({"messages": [{"role": "user", "content": 7}]}, "messages", "messages[1] is neither a text nor a list"),
     "a file": ({"images": ["/etc/passwd"]}, "images", "expected PNG, JPEG, GIF or WebP"),
     "bytes of another kind": ({"images": [b"RAW"]}, "images", "expected PNG, JPEG, GIF or WebP"),
-    "a URL": ({"images": ["http://169.254.169.254/x.png"]}, "images", "only if its table has allow_image_urls"),
+    "a URL": ({"images": ["http://169.254.169.254/x.png"]}, "images", "in the routes file has allow_image_urls = true"),
     "too many": ({"images": [URL] * 17}, "images", "17 images exceed the maximum of 16 for a judge"),
     "no content": (
         {"prompt": [{"role": "user", "content": [{"type": "image"}]}]},
         "images",
-        "mentions more images than `images` has",
+        "more image parts without data than `images` has images",
     ),
 }
 
@@ -276,4 +276,4 @@ def test_who_allows_urls(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(RouteError, match=r"judges.x.allow_image_urls: must be true or false, got 'yes'"):
         parse_judge("x", {"base_url": "http://a", "allow_image_urls": "yes"})
     with pytest.raises(RouteError, match=r"judges.x.options.images: must be false"):
-        check_named(parse_judge("x", {"base_url": "http://a", "options": {"images": [URL]}}))
+        check_named_judge(parse_judge("x", {"base_url": "http://a", "options": {"images": [URL]}}))

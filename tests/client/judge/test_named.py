@@ -158,7 +158,7 @@ def test_variable_without_a_key(routed: Routed, judge: FaultServer) -> None:
     ("table", "remedy"),
     [
         ({"api_key_env": "SMALL_KEY"}, "refuses the key in SMALL_KEY; set it"),
-        ({}, "no key was sent; set the variable that judges.small.api_key_env names"),
+        ({}, "no key was sent; set judges.small.api_key_env to the name of a variable, and that variable to one"),
     ],
     ids=["wrong", "missing"],
 )

@@ -221,7 +221,7 @@ POWERS_BEFORE = {
     2: "square sq quadrat 平方 кв квадратных квадратным квадратные квадратный квадратного квадратными 제곱 वर्ग",
     3: "cubic cu kubik 立方 куб кубических кубическим кубические кубический кубического 세제곱 घन",
 }
-POWERS_BEHIND = {
+POWERS_AFTER = {
     2: (
         "squared carré carrés carrée cuadrado cuadrados cuadrada quadrado quadrados quadrato quadrati"
         " quadri مربع مربعة مربعا مربعًا"

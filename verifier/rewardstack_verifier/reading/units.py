@@ -12,8 +12,8 @@ from rewardstack_verifier.lexicon.units import (
     ENDINGS,
     NO_UNITS,
     PER,
+    POWERS_AFTER,
     POWERS_BEFORE,
-    POWERS_BEHIND,
     PREFIXES,
     UNITS,
     Row,
@@ -24,14 +24,18 @@ from rewardstack_verifier.reading.syntax import Unit
 Meanings = tuple[Unit, ...]
 """The units that a name or symbol may mean; several if it is ambiguous."""
 
-ONE = Unit(Fraction(1), ())
+DIMENSIONLESS = Unit(Fraction(1), ())
+"""The unit of a plain number."""
 MAX_MEANINGS = 16
 """Maximum number of meanings of a product of ambiguous units; further meanings are dropped."""
 MAX_WORDS = 3
-"""Maximum words of a unit's name."""
-_BEFORE = {word: power for power, words in POWERS_BEFORE.items() for word in words.split()}
-_BEHIND = {word: power for power, words in POWERS_BEHIND.items() for word in words.split()}
-_PREFIX_POWERS = tuple(word for word in _BEFORE if word in ("quadrat", "kubik", "平方", "立方", "제곱", "세제곱"))
+"""Maximum number of words of a unit's name."""
+_LEADING_POWERS = {word: power for power, words in POWERS_BEFORE.items() for word in words.split()}
+"""Powers by the word before a unit, such as "square"."""
+_TRAILING_POWERS = {word: power for power, words in POWERS_AFTER.items() for word in words.split()}
+"""Powers by the word after a unit, such as "squared"."""
+_ATTACHED_POWER_WORDS = ("quadrat", "kubik", "平方", "立方", "제곱", "세제곱")
+"""Words of `_LEADING_POWERS` that may be joined to the unit: `Quadratmeter`."""
 _ENDINGS = ENDINGS.split()
 _NO_UNITS = frozenset(NO_UNITS.split())
 _PER = frozenset(PER.split())
@@ -39,13 +43,13 @@ _CLOSING = {"(": ")", "{": "}"}
 _SMALL_POWERS = frozenset("123")
 
 
-def multiply_units(one: Unit, other: Unit, power: int = 1) -> Unit:
-    """Return a unit times a power of another unit; zero points of scales are dropped."""
-    dimensions = Counter(dict(one.dimensions))
+def multiply_units(unit: Unit, other: Unit, power: int = 1) -> Unit:
+    """Return a unit times a power of another unit, without the zero points of temperature scales."""
+    dimensions = Counter(dict(unit.dimensions))
     for name, exponent in other.dimensions:
         dimensions[name] += exponent * power
     kept = tuple(sorted((name, exponent) for name, exponent in dimensions.items() if exponent))
-    return Unit(one.size * other.size**power, kept)
+    return Unit(unit.size * other.size**power, kept)
 
 
 def units_by_name(name: str) -> Meanings:
@@ -55,12 +59,13 @@ def units_by_name(name: str) -> Meanings:
         name: a symbol, or a name in the singular or plural; `_` separates the words of a name.
     """
     symbols, names = _tables()
-    small = name.lower()
-    found = symbols.get(name) or names.get(small)
-    if found or small in _NO_UNITS:
+    lower = name.lower()
+    found = symbols.get(name) or names.get(lower)
+    if found or lower in _NO_UNITS:
         return found or ()
-    singulars = (small.removesuffix(ending) for ending in _ENDINGS if small.endswith(ending) and len(small) > 3)
-    return next((names[one] for one in singulars if one in names), symbols.get(small, ()) if len(small) > 1 else ())
+    singulars = (lower.removesuffix(ending) for ending in _ENDINGS if lower.endswith(ending) and len(lower) > 3)
+    by_singular = (names[singular] for singular in singulars if singular in names)
+    return next(by_singular, symbols.get(lower, ()) if len(lower) > 1 else ())
 
 
 def currencies_by_sign(sign: str) -> Meanings:
@@ -76,7 +81,7 @@ def parse_unit(tokens: list[Token]) -> tuple[Meanings, int]:
         The meanings of the unit, and its number of tokens; an empty tuple and 0 if there is no unit.
     """
     reader = _Reader(tokens)
-    meanings = reader.product()
+    meanings = reader.read_product()
     return meanings, reader.at if meanings else 0
 
 
@@ -87,94 +92,97 @@ class _Reader:
         self.tokens = tokens
         self.at = 0
 
-    def product(self) -> Meanings:
+    def read_product(self) -> Meanings:
         """Parse units that are adjacent, or joined by signs and words such as "per"."""
-        meanings = self._factor()
+        meanings = self._read_factor()
         while meanings:
-            before, inverse = self.at, self._divides()
-            factor = self._factor()
+            start = self.at
+            power = self._read_operator()
+            factor = self._read_factor()
             if not factor:
-                self.at = before
+                self.at = start
                 break
-            meanings = _multiply_meanings(meanings, factor, -1 if inverse else 1)
+            meanings = _multiply_meanings(meanings, factor, power)
         return meanings
 
-    def _divides(self) -> bool:
-        """Consume the sign or word between two units, if any, and return whether it is a division."""
+    def _read_operator(self) -> int:
+        """Consume the sign or word between two units, if any; return the second unit's power: -1 or 1."""
         text = self._text()
         if text in ("/", "*", ".", "-") or text.lower() in _PER:
             self.at += 1
-        return text == "/" or text.lower() in _PER
+        return -1 if text == "/" or text.lower() in _PER else 1
 
-    def _factor(self) -> Meanings:
+    def _read_factor(self) -> Meanings:
         if self._text() == "frac":
-            return self._fraction()
+            return self._read_fraction()
         if self._text() in _CLOSING:
-            return self._group()
+            return self._read_group()
         start = self.at
-        before = self._word_of(_BEFORE)
-        meanings = self._name()
+        power_before = self._read_power_word(_LEADING_POWERS)
+        meanings = self._read_name()
         if not meanings:
             self.at = start
             return ()
-        if self._text() == "." and not (self.at + 1 < len(self.tokens) and self._is_letter(self.at + 1)):
+        # The dot of an abbreviation, as in `5 ft.`. Before a word it is a product sign.
+        if self._text() == "." and not (self.at + 1 < len(self.tokens) and self._is_word(self.at + 1)):
             self.at += 1
-        power = before * self._power()
-        return meanings if power == 1 else tuple(multiply_units(ONE, one, power) for one in meanings)
+        power = power_before * self._read_power()
+        return meanings if power == 1 else tuple(multiply_units(DIMENSIONLESS, unit, power) for unit in meanings)
 
-    def _group(self) -> Meanings:
+    def _read_group(self) -> Meanings:
         start, closing = self.at, _CLOSING.get(self._text(), "")
         self.at += 1
-        meanings = self.product() if closing else ()
+        meanings = self.read_product() if closing else ()
         if meanings and self._text() == closing:
             self.at += 1
-            power = self._power()
-            return meanings if power == 1 else tuple(multiply_units(ONE, one, power) for one in meanings)
+            power = self._read_power()
+            return meanings if power == 1 else tuple(multiply_units(DIMENSIONLESS, unit, power) for unit in meanings)
         self.at = start
         return ()
 
-    def _fraction(self) -> Meanings:
+    def _read_fraction(self) -> Meanings:
         start = self.at
         self.at += 1
-        over = self._group()
-        under = self._group() if over else ()
-        if not under:
+        numerator = self._read_group()
+        denominator = self._read_group() if numerator else ()
+        if not denominator:
             self.at = start
             return ()
-        return _multiply_meanings(over, under, -1)
+        return _multiply_meanings(numerator, denominator, -1)
 
-    def _name(self) -> Meanings:
+    def _read_name(self) -> Meanings:
         """Parse the longest unit name: several words, or one word, which may include a power (`Quadratmeter`)."""
-        for length in range(MAX_WORDS, 0, -1):
-            words = self.tokens[self.at : self.at + length]
-            if length == 1 and self._is_preposition():
+        for token_count in range(MAX_WORDS, 0, -1):
+            words = self.tokens[self.at : self.at + token_count]
+            if token_count == 1 and self._is_preposition():
                 return ()
-            if len(words) == length and (length == 1 or all(word.kind == LETTERS for word in words)):
+            if len(words) == token_count and (token_count == 1 or all(word.kind == LETTERS for word in words)):
                 meanings = _units_of_word("_".join(word.text for word in words))
                 if meanings:
-                    self.at += length
+                    self.at += token_count
                     return meanings
         return ()
 
     def _is_preposition(self) -> bool:
         """Return whether the next token is the word "in" before another word, not inches: `5 g in total`."""
-        return self._text() == "in" and self.at + 1 < len(self.tokens) and self._is_letter(self.at + 1)
+        return self._text() == "in" and self.at + 1 < len(self.tokens) and self._is_word(self.at + 1)
 
-    def _power(self) -> int:
+    def _read_power(self) -> int:
         """Parse the exponent after a unit: `^2`, `^{-1}`, `2` in `m2`, "squared"; 1 if there is none."""
         rest = [token.text for token in self.tokens[self.at : self.at + 5]]
         text = "".join(rest)
-        for pattern, length in (("^{-%s}", 5), ("^{%s}", 4), ("^-%s", 3), ("^%s", 2)):
+        for pattern, token_count in (("^{-%s}", 5), ("^{%s}", 4), ("^-%s", 3), ("^%s", 2)):
             digit = next((digit for digit in _SMALL_POWERS if text.startswith(pattern % digit)), "")
-            if digit and len(rest) >= length and rest[length - 1] in (digit, "}"):
-                self.at += length
+            if digit and len(rest) >= token_count and rest[token_count - 1] in (digit, "}"):
+                self.at += token_count
                 return -int(digit) if "-" in pattern else int(digit)
         if rest and rest[0] in ("2", "3") and self.tokens[self.at].kind == NUMBER and not self.tokens[self.at].spaced:
             self.at += 1
             return int(rest[0])
-        return self._word_of(_BEHIND)
+        return self._read_power_word(_TRAILING_POWERS)
 
-    def _word_of(self, powers: dict[str, int]) -> int:
+    def _read_power_word(self, powers: dict[str, int]) -> int:
+        """Consume a word such as "square" or "sq.", if any, and return its power; 1 if there is none."""
         power = powers.get(self._text().lower(), 0)
         if power:
             self.at += 1
@@ -185,7 +193,7 @@ class _Reader:
     def _text(self) -> str:
         return self.tokens[self.at].text if self.at < len(self.tokens) else ""
 
-    def _is_letter(self, at: int) -> bool:
+    def _is_word(self, at: int) -> bool:
         return self.tokens[at].kind == LETTERS
 
 
@@ -194,15 +202,17 @@ def _units_of_word(word: str) -> Meanings:
     found = units_by_name(word)
     if found:
         return found
-    prefix = next((prefix for prefix in _PREFIX_POWERS if word.lower().startswith(prefix)), "")
-    return (
-        tuple(multiply_units(ONE, one, _BEFORE[prefix]) for one in units_by_name(word[len(prefix) :])) if prefix else ()
-    )
+    prefix = next((prefix for prefix in _ATTACHED_POWER_WORDS if word.lower().startswith(prefix)), "")
+    if not prefix:
+        return ()
+    power = _LEADING_POWERS[prefix]
+    return tuple(multiply_units(DIMENSIONLESS, unit, power) for unit in units_by_name(word[len(prefix) :]))
 
 
 def _multiply_meanings(meanings: Meanings, factor: Meanings, power: int) -> Meanings:
-    pairs = [multiply_units(one, other, power) for one, other in product(meanings, factor)]
-    return tuple(dict.fromkeys(pairs))[:MAX_MEANINGS]
+    """Return all meanings of a unit times a power of another unit, at most `MAX_MEANINGS`."""
+    products = [multiply_units(unit, other, power) for unit, other in product(meanings, factor)]
+    return tuple(dict.fromkeys(products))[:MAX_MEANINGS]
 
 
 @lru_cache(maxsize=1)
@@ -211,23 +221,24 @@ def _tables() -> tuple[dict[str, Meanings], dict[str, Meanings]]:
     symbols: dict[str, Meanings] = {}
     names: dict[str, Meanings] = {}
     for row in UNITS:
-        one = _make_unit(row, symbols)
-        for table, words, called in ((symbols, row.symbols, _symbol), (names, row.names, _name)):
+        unit = _make_unit(row, symbols)
+        tables = ((symbols, row.symbols, _prefixed_symbol), (names, row.names, _prefixed_name))
+        for table, words, add_prefix in tables:
             for word in words.split():
-                table[word] = (*table.get(word, ()), one)
+                table[word] = (*table.get(word, ()), unit)
                 for prefix in row.prefixes:
                     size = _number(PREFIXES[prefix][1])
-                    table.setdefault(called(prefix, word), (multiply_units(Unit(size, ()), one),))
-    for code, signs, called_, hundredths, tenths in CURRENCIES:
+                    table.setdefault(add_prefix(prefix, word), (multiply_units(Unit(size, ()), unit),))
+    for code, signs, currency_names, hundredths, tenths in CURRENCIES:
         currency = Unit(Fraction(1), ((code, 1),))
-        for one, table, words in (
+        for unit, table, words in (
             (currency, symbols, f"{code} {signs}"),
-            (currency, names, called_),
+            (currency, names, currency_names),
             (multiply_units(Unit(Fraction(1, 100), ()), currency), names, hundredths),
             (multiply_units(Unit(Fraction(1, 10), ()), currency), names, tenths),
         ):
             for word in words.split():
-                table[word] = (*table.get(word, ()), one)
+                table[word] = (*table.get(word, ()), unit)
     return symbols, names
 
 
@@ -236,27 +247,31 @@ def _make_unit(row: Row, symbols: dict[str, Meanings]) -> Unit:
     if row.size.startswith("="):
         return Unit(Fraction(1), ((row.size[1:], 1),))
     size, *factors = row.size.split()
-    one = Unit(_number(size), ())
+    unit = Unit(_number(size), ())
     for factor in factors:
         symbol, _, power = factor.partition("^")
-        one = one if symbol == "1" else multiply_units(one, symbols[symbol][0], int(power or 1))
-    return Unit(one.size, one.dimensions, Fraction(row.zero))
+        unit = unit if symbol == "1" else multiply_units(unit, symbols[symbol][0], int(power or 1))
+    return Unit(unit.size, unit.dimensions, Fraction(row.zero))
 
 
 def _number(text: str) -> Fraction:
-    over, _, under = text.partition("/")
-    base, _, exponent = over.partition("^")
-    return Fraction(base) ** int(exponent or 1) / Fraction(under or 1)
+    """Parse a number of the table of units: `1609.344`, `10^-3` or `5/9`."""
+    numerator, _, denominator = text.partition("/")
+    base, _, exponent = numerator.partition("^")
+    return Fraction(base) ** int(exponent or 1) / Fraction(denominator or 1)
 
 
-def _symbol(prefix: str, symbol: str) -> str:
+def _prefixed_symbol(prefix: str, symbol: str) -> str:
     return prefix + symbol
 
 
-def _name(prefix: str, name: str) -> str:
+def _prefixed_name(prefix: str, name: str) -> str:
     return PREFIXES[prefix][0] + name
 
 
 def is_currency(meanings: Meanings) -> bool:
-    """Return whether a meaning of a unit is or contains a currency."""
-    return any(name.isupper() for one in meanings for name, _ in one.dimensions)
+    """Return whether any meaning is a currency or contains one, as dollars per kilogram do.
+
+    Only the dimensions of currencies have upper-case names: their codes, such as `USD`.
+    """
+    return any(name.isupper() for unit in meanings for name, _ in unit.dimensions)

@@ -1,4 +1,4 @@
-"""Request verdicts from a judge; retry after unreadable replies, and omit the fields that the server refuses."""
+"""Request verdicts from a judge; retry after unreadable replies, and omit the fields that the server rejects."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TRIAL_MESSAGE = "This is a test of the interface, with nothing to judge. Give th
 TRIAL_SHARE = 0.15
 """Maximum share of the remaining time that a trial request may take."""
 TRIAL_TOKENS = 16
-"""Maximum length of the reply to a trial request, in tokens; servers refuse fields before they generate."""
+"""Maximum length of the reply to a trial request, in tokens; servers reject fields before they generate."""
 NO_TRIAL = math.inf
 """Time of the next trial request after a judge has accepted the fields."""
 
@@ -258,7 +258,7 @@ class Calls:
             try:
                 reply = await self._request_completion(plan, request.body(user, plan.shown.images), deadline)
             except RejectedError as error:
-                corrected_model = self._models.record_refusal(error, plan.destination, model, request.fields)
+                corrected_model = self._models.record_rejection(error, plan.destination, model, request.fields)
                 if corrected_model == model:
                     raise
                 model = corrected_model
@@ -312,7 +312,7 @@ class Calls:
 
 
 def _trial_key(plan: Plan, model: Model) -> Hashable:
-    """Return a key that is equal for all requests that a server either accepts or refuses together.
+    """Return a key that is equal for all requests that a server either accepts or rejects together.
 
     It has the names of the fields, and whether temperature and `top_p` are 1, because some servers accept only 1.
     """

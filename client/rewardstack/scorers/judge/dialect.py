@@ -1,8 +1,8 @@
 """Describe the dialects of the OpenAI API: the optional request fields that a judge's server supports.
 
-Some servers refuse unknown fields (OpenAI, Azure), others ignore them (Ollama, old vLLM). A server
-that is recognized gets the fields that it supports. Other servers first get the most common fields, and each field that
-a server refuses is removed (`refusals`).
+Some servers reject unknown fields (OpenAI, Azure), others ignore them (Ollama, old vLLM). A server that is recognized
+gets the fields that it supports. Other servers first get the most common fields; fields that a server rejects are then
+omitted (`rejected_fields`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ThinkingField = Literal["chat_template_kwargs", "reasoning_effort", ""]
 TOP_LOGPROBS = 20
 """Number of most likely tokens that requests ask for first."""
 REDUCED_TOP_LOGPROBS = 5
-"""Number of most likely tokens that requests ask for if a server refuses `TOP_LOGPROBS`."""
+"""Number of most likely tokens that requests ask for if a server rejects `TOP_LOGPROBS`."""
 STRUCTURED_OUTPUTS_VERSION = (0, 11)
 """First vLLM version with the field `structured_outputs`; older versions have `guided_regex`."""
 
@@ -55,7 +55,7 @@ class Dialect:
     is_guessed: bool = False
 
     def omit(self, field: str) -> Dialect:
-        """Return the dialect without a refused field or with an alternative; unchanged if it does not use it."""
+        """Return the dialect without a rejected field or with an alternative; unchanged if it does not use it."""
         if field in _CONSTRAINT_FIELDS:
             return (
                 replace(self, constraint=_WEAKER_CONSTRAINT[self.constraint])
@@ -89,7 +89,7 @@ _WEAKER_CONSTRAINT: Mapping[ReplyConstraint, ReplyConstraint] = {
     "json_schema": "",
     "": "",
 }
-"""The constraint to try after a server has refused the field of another."""
+"""The constraint to try after a server has rejected the field of another."""
 _CONSTRAINT_FIELD: Mapping[ReplyConstraint, str] = {
     "structured_outputs": "structured_outputs",
     "guided_regex": "guided_regex",
@@ -103,7 +103,7 @@ _CONSTRAINT_FIELDS = frozenset(filter(None, _CONSTRAINT_FIELD.values()))
 VLLM = Dialect(starts_reply=True)
 """https://docs.vllm.ai/en/latest/features/structured_outputs/"""
 OLD_VLLM = Dialect(constraint="guided_regex", label_lookup="top", is_guessed=True)
-"""https://docs.vllm.ai/en/v0.8.5/features/structured_outputs.html; versions before 0.6.5 refuse unknown fields."""
+"""https://docs.vllm.ai/en/v0.8.5/features/structured_outputs.html; versions before 0.6.5 reject unknown fields."""
 SGLANG = Dialect(constraint="regex", label_lookup="top", has_thinking_budget=False, starts_reply=True)
 """https://docs.sglang.io/docs/advanced_features/structured_outputs.md; `continue_final_message` is in
 https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/entrypoints/openai/protocol.py"""

@@ -31,9 +31,9 @@ class ImageReader:
     """Collects the images of one sample, in the order in which the judge sees them.
 
     Args:
-        extra: the sample's `extra_info`. Its field `images` lists the images for message parts that have none, then
-            further images; false means that the judge sees no images.
-        allow_urls: whether an image may be a web URL, which the judge then fetches.
+        extra: the sample's `extra_info`. Its field `images` lists an image for each image part without data, in order,
+            then images that belong to no part. If the field is false, the judge sees no images.
+        allow_urls: whether an image may be a web URL, which the judge's server then fetches.
     """
 
     def __init__(self, extra: Mapping[str, Any], *, allow_urls: bool) -> None:
@@ -44,20 +44,31 @@ class ImageReader:
         self._urls: list[str] = []
 
     def add(self, part: Mapping[str, Any]) -> str:
-        """Add the image of a message part, by default the next one in `images`; return its name in the text."""
+        """Add the image of a message part, or the next one in `images` if the part has no data.
+
+        Returns:
+            The label for the text, such as `[image 1]`. If `images` is false, nothing is added, and the label says so.
+
+        Raises:
+            RequestError: the image is invalid, or `images` has no more images.
+        """
         if self._is_off:
             return "[image, which is not shown]"
         source: Any = part
         if all(part.get(name) is None for name in SOURCES):
             if not self._pending:
-                why = "a message mentions more images than `images` has"
+                why = "the messages have more image parts without data than `images` has images"
                 raise field_error(IMAGES, f"{why}; pass the data set's images, or images = false to judge without")
             source = self._pending.pop(0)
         self._urls.append(self._to_url(source))
         return f"[image {len(self._urls)}]"
 
     def finish(self) -> tuple[str, ...]:
-        """Return the URLs of the added images and of the rest of `images`; raise RequestError if they are too many."""
+        """Return the URLs of the added images, then those of the images that are left in `images`.
+
+        Raises:
+            RequestError: an image is invalid, or there are more than `MAX_IMAGES`.
+        """
         urls = (*self._urls, *map(self._to_url, self._pending))
         if len(urls) > MAX_IMAGES:
             raise field_error(IMAGES, f"{len(urls)} images exceed the maximum of {MAX_IMAGES} for a judge")
@@ -75,9 +86,10 @@ class ImageReader:
                 raise field_error(IMAGES, f"an image has more than {MAX_CHARACTERS} characters; make it smaller")
             return source
         if not (isinstance(source, str) and _WEB_URL.match(source)):
-            raise field_error(IMAGES, "expected PNG, JPEG, GIF or WebP as a data: URL, as bytes or as a PIL image")
+            why = "expected PNG, JPEG, GIF or WebP as a data: URL, as bytes or as a PIL image"
+            raise field_error(IMAGES, f"{why}, or a web URL if the judge has allow_image_urls = true")
         if not self._allow_urls:
-            why = "a judge fetches URLs only if its table has allow_image_urls = true"
+            why = "a judge fetches a web URL only if [judges.NAME] in the routes file has allow_image_urls = true"
             raise field_error(IMAGES, f"{why}; send the image as a data: URL")
         return source
 

@@ -1,4 +1,4 @@
-"""Discover a judge's models and API dialect, from `GET /v1/models` and from refused requests."""
+"""Discover a judge's models and API dialect, from `GET /v1/models` and from rejected requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewardstack.errors import RejectedError, ReplyError, ServiceError
 from rewardstack.scorers.destination import KEY_REFUSED, Destination
 from rewardstack.scorers.judge.api import MODELS, Api, api_path, deployment_name
 from rewardstack.scorers.judge.dialect import OLD_VLLM, UNKNOWN, VLLM, Dialect, detect_dialect, parse_vllm_version
-from rewardstack.scorers.judge.refusals import omit_fields, refused_fields
+from rewardstack.scorers.judge.rejected_fields import omit_fields, rejected_fields
 from rewardstack.transport.discovery import MAX_SERVERS, Discovery, optional_wait
 from rewardstack.transport.message import Message
 
@@ -99,29 +99,29 @@ class Models:
         name = name_or_empty or (next(iter(roots)) if len(roots) == 1 else DEFAULT)
         return Model(name, roots.get(name), self._corrected_dialects.get((destination, name, dialect)) or dialect)
 
-    def record_refusal(
+    def record_rejection(
         self, error: RejectedError, destination: Destination, model: Model, fields: Collection[str]
     ) -> Model:
-        """Record the fields that a judge refuses, and return the model with a dialect that omits them.
+        """Record the fields that a judge rejects, and return the model with a dialect that omits them.
 
         Args:
-            error: the refusal.
+            error: the judge's error.
             destination: the judge's servers and key.
-            model: the model of the refused request.
+            model: the model of the rejected request.
             fields: the optional fields of the request.
 
         Returns:
             The model; unchanged if no field can be omitted.
         """
-        refused = refused_fields(error, fields)
-        if not refused:
+        rejected = rejected_fields(error, fields)
+        if not rejected:
             return model
         key = destination, model.name, self._reports.last_answer(destination, UNREPORTED).dialect
         current = self._corrected_dialects.get(key) or key[2]
-        if current == model.dialect and (corrected_dialect := omit_fields(current, refused)) != current:
+        if current == model.dialect and (corrected_dialect := omit_fields(current, rejected)) != current:
             self._corrected_dialects.put(key, corrected_dialect)
-            log.warning("%s does not support %s, which is now omitted: %s", model.name, ", ".join(refused), error)
-            if "thinking_token_budget" in refused:
+            log.warning("%s does not support %s, which is now omitted: %s", model.name, ", ".join(rejected), error)
+            if "thinking_token_budget" in rejected:
                 log.warning(
                     "%s has no thinking budget, so only max_tokens limits its reasoning; start the server with "
                     "--reasoning-parser",

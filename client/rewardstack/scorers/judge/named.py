@@ -18,19 +18,19 @@ from rewardstack.scorers.names import JUDGE_OPTIONS
 from rewardstack.settings import Settings, read_api_key
 
 NAMED_JUDGES_PATH = "judges"
-"""Path below the judge URL in the environment at which a judge without a `base_url` is, followed by its name."""
+"""Judges without `base_url` are at `/judges/NAME` below LLM_JUDGE_SERVER_URL."""
 TEMPLATES = ("prompt_template", "prompt_template_path")
 MODELS = ("model_name", "model")
 SERVER_FIELDS = ("server_url", "api_key", *MODELS)
-"""Fields of `extra_info` that select another server or model; ignored for named judges."""
+"""Fields of `extra_info` that select a server or a model; ignored for named judges."""
 RANGE = "score_range"
 POINTWISE_OPTIONS = ("verdict", "labels", "num_samples", "aggregate", "max_criteria", "clip_negative", "rubrics")
-"""Options that a judge with `compare` does not have."""
+"""Options that neither the routes file nor a sample can set for a judge with `compare`."""
 COMPARISON_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "listwise": {"verdict": "text"},
     "pairwise": {"verdict": "logprob", "labels": {"A": 1.0, "B": 0.0}},
 }
-"""The options of a judge with `compare`, by its value; label A means that the first candidate is better."""
+"""The options that `compare` sets, by its value. Label A means that the first candidate is better."""
 VALID_OPTIONS = (*(name for name in JUDGE_OPTIONS if name not in (*TEMPLATES, *MODELS, RANGE)), "rubrics", "images")
 """The valid names in the `options` of a judge's table."""
 
@@ -38,7 +38,11 @@ log = logging.getLogger(__name__)
 
 
 class JudgeConfig:
-    """The configuration of a judge that a routes file defines, and the names of its settings for errors.
+    """The configuration of a judge that a routes file defines, and the names of its settings in errors.
+
+    Attributes:
+        key_setting: where the judge's key is set, to complete "set … to the judge's key".
+        rate_limits: maximum requests and maximum tokens per minute; 0 for no limit.
 
     Args:
         judge: the judge's definition in the routes file.
@@ -48,10 +52,12 @@ class JudgeConfig:
         self.name = judge.name
         self.source = f"llm_judge:{judge.name}"
         self.url_setting = f"judges.{judge.name}.base_url" if judge.base_url else "LLM_JUDGE_SERVER_URL"
-        self.per_minute = judge.requests_per_minute, judge.tokens_per_minute
+        self.rate_limits = judge.requests_per_minute, judge.tokens_per_minute
         self.allow_image_urls = judge.allow_image_urls
-        self.key_setting = judge.api_key_env or f"the variable that judges.{judge.name}.api_key_env names"
-        if not judge.base_url:
+        if judge.base_url:
+            unset = f"judges.{judge.name}.api_key_env to the name of a variable, and that variable"
+            self.key_setting = judge.api_key_env or unset
+        else:
             self.key_setting = "LLM_JUDGE_SERVER_API_KEY"
         self.model_setting = f"judges.{judge.name}.model"
         self._judge = judge
@@ -86,27 +92,31 @@ class JudgeConfig:
 
     def urls(self, settings: Settings) -> tuple[str, ...]:
         """Return the base URLs of the judge's servers; empty if neither routes file nor environment sets one."""
-        api_path = (f"{url}/{NAMED_JUDGES_PATH}/{self.name}" for url in settings.judge_urls)
-        return self._judge.base_url or tuple(api_path)
+        environment_urls = tuple(f"{url}/{NAMED_JUDGES_PATH}/{self.name}" for url in settings.judge_urls)
+        return self._judge.base_url or environment_urls
 
     def settings(self, settings: Settings) -> Settings:
         """Return the settings with the servers, key and model of this judge.
 
+        If the judge has a `base_url`, the environment's headers and query parameters are kept only if all its URLs
+        are in LLM_JUDGE_SERVER_URL, too.
+
         Raises:
-            SettingsError: the environment variable with the judge's key is not set.
+            SettingsError: the judge's key is not set, cannot be read or is not valid.
         """
         judge = self._judge
         own_settings = replace(settings, judge_urls=self.urls(settings), judge_model=judge.model)
         if not judge.base_url:
             return own_settings
         own_settings = replace(own_settings, judge_api_key=read_api_key(judge.api_key_env) if judge.api_key_env else "")
-        is_known = set(judge.base_url) <= set(settings.judge_urls)
-        return own_settings if is_known else replace(own_settings, judge_headers=(), judge_query=())
+        are_environment_urls = set(judge.base_url) <= set(settings.judge_urls)
+        return own_settings if are_environment_urls else replace(own_settings, judge_headers=(), judge_query=())
 
     def extra(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a sample's `extra_info`, in which the options in the routes file have replaced those of the sample.
+        """Return a sample's `extra_info`, in which the options of the routes file replace those of the sample.
 
-        Fields that select another server or model are ignored with a warning, which is logged once.
+        Fields that select a server or a model are removed, with one warning for each judge and field. The sample's
+        template and `score_range` are removed if the judge has a template, and `POINTWISE_OPTIONS` with `compare`.
         """
         if not self._fixed_options and not any(name in extra for name in self._ignored):
             return extra
@@ -116,18 +126,18 @@ class JudgeConfig:
         return {**{name: value for name, value in extra.items() if name not in self._ignored}, **self._fixed_options}
 
     def rename_option(self, error: RequestError) -> RequestError:
-        """Return an error with the option's name in the routes file if it is set there, else `error`."""
+        """Return an error with the option's name in the routes file if the option is set there, else `error`."""
         name = (error.field or "").removeprefix("extra_info.")
         if name not in self._fixed_options:
             return error
         return RequestError(_rename_field(error, name, self.field_name(name)), self.field_name(name))
 
     def field_name(self, option: str) -> str:
-        """Return the full name of an option in the routes file if it is set there, else in `extra_info`."""
+        """Return the full name of an option, in the routes file if it is set there, else in `extra_info`."""
         return _field_name(self.name, option) if option in self._fixed_options else f"extra_info.{option}"
 
 
-def check_named(judge: NamedJudge) -> None:
+def check_named_judge(judge: NamedJudge) -> None:
     """Check the template and the options of a judge.
 
     Raises:
@@ -146,7 +156,7 @@ def check_named(judge: NamedJudge) -> None:
         if is_missing(value):
             raise judge.error(f"options.{name}", "has no value; leave it out")
     if judge.comparison is not None and judge.template in BUILTIN:
-        why = "is for samples alone; with compare leave it out, or give a text with {CANDIDATE_SOLUTION}"
+        why = "judges one sample at a time; with compare, leave it out, or give a text with {CANDIDATE_SOLUTION}"
         raise judge.error("template", f"{judge.template!r} {why}")
     try:
         extra = JudgeConfig(judge).extra({})

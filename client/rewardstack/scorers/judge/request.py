@@ -33,7 +33,7 @@ class Frame(NamedTuple):
     Args:
         head: the JSON before the content of the user message.
         tail: the JSON after the content.
-        fields: names of the fields that a server may refuse.
+        fields: names of the fields that a server may reject.
     """
 
     head: bytes
@@ -164,7 +164,7 @@ def _constraint_fields(pattern: str, dialect: Dialect, answers: Answers) -> dict
 
 
 def _pattern_schema(pattern: str) -> dict[str, Any]:
-    """Return a JSON schema with a member for each line of a pattern; without bounds, which some servers refuse."""
+    """Return a JSON schema with a member for each line of a pattern; without bounds, which some servers reject."""
     members: dict[str, Any] = {name: {"type": "integer"} for name in LINE_NAME.findall(pattern)}
     members["REWARD"] = {"type": "number"}
     return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}

@@ -21,37 +21,38 @@ from rewardstack_rules.functions.call import ABSENT, Call, Getter, Parameter, Sa
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.unavailable import Unavailable, slime_sample
 
-RewardFunction = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
-"""Function of a response, its references and `extra_info` that returns an outcome."""
+Evaluate = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
+"""A bound reward function: a function of a response, its references and `extra_info` that returns an outcome."""
 
 RESPONSE = frozenset({"response", "solution_str", "completion", "predict_str", "model_output"})
-RESPONSES = frozenset({"responses", "solution_strs", "completions", "queries"})
+RESPONSE_LISTS = frozenset({"responses", "solution_strs", "completions", "queries"})
+"""Names for a list of responses. `queries` are OpenRLHF's texts of prompt and response; see `_query`."""
 REFERENCE = ("reference", "ground_truth", "golden_response", "solution", "answer", "label")
-REFERENCES = tuple(f"{name}s" for name in REFERENCE)
+REFERENCE_LISTS = tuple(f"{name}s" for name in REFERENCE)
 PROMPT_FIELDS = ("prompt", "problem", "question")
 """Fields of `extra_info` that may hold the prompt. The first one present is used."""
 SLIME = frozenset({"sample", "samples", "sample_or_samples"})
-UNKNOWN = frozenset({"completion_ids", "prompt_ids", "trainer_state"})
+UNAVAILABLE = frozenset({"completion_ids", "prompt_ids", "trainer_state"})
 """Arguments of TRL and AReaL that a reward server does not have, unless `extra_info` has a field of that name."""
 LOGGERS = frozenset({"log_extra", "log_metric"})
 """Parameters to which TRL passes logging functions. The reward server passes functions that do nothing."""
-PLURAL = frozenset({*RESPONSES, *REFERENCES, "prompts", "data_sources", "extra_infos", "samples"})
-"""Parameters that get a list with one value."""
+PLURAL = frozenset({*RESPONSE_LISTS, *REFERENCE_LISTS, "prompts", "data_sources", "extra_infos", "samples"})
+"""Names of parameters that usually get a list with one value; `_Binder._is_list` has the exceptions."""
 MEANINGS = (
-    RESPONSE | RESPONSES,
-    frozenset({*REFERENCE, *REFERENCES}),
+    RESPONSE | RESPONSE_LISTS,
+    frozenset({*REFERENCE, *REFERENCE_LISTS}),
     frozenset({"prompt", "prompts"}),
     frozenset({"data_source", "data_sources"}),
     frozenset({"extra_info", "extra_infos"}),
 )
-"""Groups of parameter names. All names of a group get the same value."""
+"""Groups of parameter names, singular and plural, for the same kind of value."""
 MAX_TYPO_DISTANCE = 2
 """Maximum number of letters by which a typo differs from a name, counting missing and extra letters.
 
 So a typo has one letter replaced, or up to two missing or extra. `collection` is not a typo of `completion`.
 """
-KINDS = inspect.Parameter
-VARIADIC = (KINDS.VAR_POSITIONAL, KINDS.VAR_KEYWORD)
+SignatureParameter = inspect.Parameter
+VARIADIC = (SignatureParameter.VAR_POSITIONAL, SignatureParameter.VAR_KEYWORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,12 @@ class BoundFunction:
     Args:
         evaluate: scores a response.
         needs_reference: whether a sample without a reference is unscored.
-        fields: the fields of `extra_info` that the function reads; `("*",)` for all.
+        fields: the fields of `extra_info` that the function reads; `*` for all. A `data_source` that it reads is
+            listed besides `*`, because the sample may have it outside of `extra_info`.
         field_parameters: the fields of `extra_info` that are parameters of the function.
     """
 
-    evaluate: RewardFunction
+    evaluate: Evaluate
     needs_reference: bool
     fields: tuple[str, ...]
     field_parameters: tuple[str, ...]
@@ -92,11 +94,11 @@ class _Binder:
         self._fixed = frozenset(function.keywords) if isinstance(function, partial) else frozenset()
         self._signature = self._parameters()
         self._names = names = {parameter.name for parameter in self._signature if parameter.kind not in VARIADIC}
-        self._has_kwargs = any(parameter.kind is KINDS.VAR_KEYWORD for parameter in self._signature)
-        self._is_slime = bool(names & SLIME) and not names & (RESPONSE | RESPONSES)
+        self._has_kwargs = any(parameter.kind is SignatureParameter.VAR_KEYWORD for parameter in self._signature)
+        self._is_slime = bool(names & SLIME) and not names & (RESPONSE | RESPONSE_LISTS)
         # `completions` is one text in AReaL and a list in TRL. Only AReaL has `prompt_ids`.
         self._is_areal = {"completions", "prompt_ids"} <= names
-        self._is_batch = bool(names & RESPONSES) and not self._is_areal
+        self._is_batch = bool(names & RESPONSE_LISTS) and not self._is_areal
         # TRL and ms-swift pass every column of the data set as a list.
         self._is_trl = "completions" in names and self._is_batch
         # verl passes everything by keyword, so **kwargs gets the arguments that have no parameter.
@@ -111,24 +113,24 @@ class _Binder:
         fields = [parameter.name for parameter in named if self._is_field(parameter.name)]
         call = Call(
             self._function,
-            [self._bind(parameter) for parameter in named],
-            self._rest() if self._has_kwargs else None,
+            [self._bind_parameter(parameter) for parameter in named],
+            self._kwargs_getter() if self._has_kwargs else None,
             self._required(named),
             _forms(self._function) if self._names & {"completion", "completions"} else (False,),
             code_folder(self._function),
             title,
         )
-        references = [parameter for parameter in named if parameter.name in (*REFERENCE, *REFERENCES)]
+        references = [parameter for parameter in named if parameter.name in (*REFERENCE, *REFERENCE_LISTS)]
         # verl and TRL pass the reference to every function, so the function may read it from **kwargs.
         sees_reference = references or self._is_slime or (self._has_kwargs and self._trainer_keywords())
         return BoundFunction(
             call.evaluate if sees_reference else call.evaluate_once,
-            any(parameter.default is KINDS.empty for parameter in references),
-            self._fields(fields),
+            any(parameter.default is SignatureParameter.empty for parameter in references),
+            self._used_fields(fields),
             tuple(fields),
         )
 
-    def _parameters(self) -> list[inspect.Parameter]:
+    def _parameters(self) -> list[SignatureParameter]:
         """Return the parameters, without those that a `functools.partial` has set by keyword."""
         try:
             parameters = inspect.signature(self._function).parameters.values()
@@ -148,26 +150,27 @@ class _Binder:
                 )
 
     def _require_response(self) -> None:
-        if self._names & (RESPONSE | RESPONSES) or self._is_slime:
+        if self._names & (RESPONSE | RESPONSE_LISTS) or self._is_slime:
             return
-        signature = ", ".join(str(parameter) for parameter in self._signature) or "no parameters"
-        hidden = any(parameter.kind is KINDS.VAR_POSITIONAL for parameter in self._signature)
+        signature = ", ".join(str(parameter) for parameter in self._signature) or "none"
+        hidden = any(parameter.kind is SignatureParameter.VAR_POSITIONAL for parameter in self._signature)
         raise RouteError(
-            f"no parameter gets the response, it has ({signature}); name the parameter for the response `response`, "
-            "`solution_str`, `completion`, `completions` or `queries`"
+            f"no parameter gets the response (parameters: {signature}); name the parameter for the response "
+            "`response`, `solution_str`, `completion`, `completions` or `queries`"
             + ("; if a decorator hides the parameters, use functools.wraps in it" if hidden else "")
         )
 
-    def _bind(self, parameter: inspect.Parameter) -> Parameter:
+    def _bind_parameter(self, parameter: SignatureParameter) -> Parameter:
         name = parameter.name
-        by_position = parameter.kind is KINDS.POSITIONAL_ONLY
+        by_position = parameter.kind is SignatureParameter.POSITIONAL_ONLY
         if by_position and self._is_field(name):
             raise RouteError(
                 f"parameter {name!r} is positional-only, so a field of extra_info cannot be passed to it by name; "
-                "remove the `/` behind it, or rename it to what it is to get, such as `response` or `reference`"
+                "remove the `/` after it; or, if it is to get another value, name it after that value, such as "
+                "`response` or `reference`"
             )
-        if parameter.default is KINDS.empty:
-            default = Unavailable(name) if name in UNKNOWN else {"prompts": [""], "prompt": ""}.get(name)
+        if parameter.default is SignatureParameter.empty:
+            default = Unavailable(name) if name in UNAVAILABLE else {"prompts": [""], "prompt": ""}.get(name)
         else:
             default = parameter.default if by_position else ABSENT
         return Parameter(name, self._getter(name), default, self._is_list(name), by_position)
@@ -176,7 +179,7 @@ class _Binder:
         """Return whether a parameter gets the field of `extra_info` with its name."""
         if name in SLIME or name == "args":
             return not self._is_slime
-        return name not in GETTERS and name not in UNKNOWN
+        return name not in GETTERS and name not in UNAVAILABLE
 
     def _is_list(self, name: str) -> bool:
         if name in PLURAL and not self._is_field(name):
@@ -186,7 +189,7 @@ class _Binder:
         return self._is_trl or (self._is_batch and name in GETTERS)
 
     def _getter(self, name: str) -> Getter:
-        if self._is_field(name) or name in UNKNOWN:
+        if self._is_field(name) or name in UNAVAILABLE:
             return partial(_field, name)
         if name in ("extra_info", "extra_infos") and self._reads_source:
             return _extra_info_without_source
@@ -196,34 +199,43 @@ class _Binder:
             return _query
         return SLIME_GETTERS.get(name) or GETTERS[name]
 
-    def _required(self, named: Sequence[inspect.Parameter]) -> dict[str, Sequence[str]]:
+    def _required(self, named: Sequence[SignatureParameter]) -> dict[str, Sequence[str]]:
         """Return the required parameters that come from `extra_info`, each with the fields that can provide it."""
-        empty = [parameter.name for parameter in named if parameter.default is KINDS.empty]
+        empty = [parameter.name for parameter in named if parameter.default is SignatureParameter.empty]
         required: dict[str, Sequence[str]] = {name: (name,) for name in empty if self._is_field(name)}
         if "prompt" in empty and not self._is_areal:
             required["prompt"] = PROMPT_FIELDS
         return required
 
-    def _fields(self, named: Sequence[str]) -> tuple[str, ...]:
+    def _used_fields(self, named: Sequence[str]) -> tuple[str, ...]:
+        """Return the fields of `extra_info` that the function reads; see `BoundFunction.fields`.
+
+        Args:
+            named: the fields that are parameters of the function.
+        """
         sources = ["data_source"] if self._reads_source else []
         if self._has_kwargs or self._is_slime or self._names & {"extra_info", "extra_infos"}:
             return ("*", *sources)
         prompts: Sequence[str] = ()
         if self._names & {"prompt", "prompts"}:
             prompts = PROMPT_FIELDS[:1] if "queries" in self._names else PROMPT_FIELDS
-        return tuple(dict.fromkeys((*named, *prompts, *sources, *sorted(self._names & UNKNOWN))))
+        return tuple(dict.fromkeys((*named, *prompts, *sources, *sorted(self._names & UNAVAILABLE))))
 
     def _trainer_keywords(self) -> dict[str, Getter]:
-        """Return getters for the arguments that verl or TRL adds to the fields; empty for other trainers' functions."""
+        """Return getters for the values of `**kwargs` that are not fields of `extra_info`.
+
+        For verl's functions these are verl's own arguments. For TRL's they are `prompts` and, unless a parameter gets
+        the reference, the reference under all its names. Other trainers' functions have none.
+        """
         if self._is_verl:
             keywords: Sequence[str] = ("data_source", "ground_truth", "extra_info")
         elif self._is_trl:
-            keywords = ("prompts",) if self._names & {*REFERENCE, *REFERENCES} else ("prompts", *REFERENCE)
+            keywords = ("prompts",) if self._names & {*REFERENCE, *REFERENCE_LISTS} else ("prompts", *REFERENCE)
         else:
             return {}
         return {name: self._getter(name) for name in keywords if name not in self._names}
 
-    def _rest(self) -> Callable[[Sample], dict[str, Any]]:
+    def _kwargs_getter(self) -> Callable[[Sample], dict[str, Any]]:
         """Return the function that collects the values of `**kwargs`."""
         return partial(_collect_kwargs, self._fixed | self._names, self._trainer_keywords(), self._is_trl)
 
@@ -236,7 +248,7 @@ def _typo_of(name: str, bound: Collection[str]) -> str:
         bound: names to exclude, because another parameter already gets their value.
     """
     known = sorted(frozenset().union(*MEANINGS).difference(bound))
-    if any(word in name.lower() for word in known):  # answer_id, preference, labeled
+    if any(word in name.lower() for word in known):  # a longer word, such as answer_id or preference, is no typo
         return ""
     meant = find_closest(name, known, SUGGESTION_SIMILARITY)
     letters, others = (Counter(word.lower().replace("_", "")) for word in (name, meant))
@@ -303,13 +315,14 @@ def _log_nothing(*_: Any, **__: Any) -> None:
 
 
 def _slime_args(sample: Sample) -> Namespace:
+    """Return the fields of `extra_info` in place of slime's `args`, which are the trainer's own arguments."""
     args = Namespace()
     vars(args).update(sample.extra)
     return args
 
 
 def _slime_sample(sample: Sample) -> Any:
-    """Return slime's `Sample` if this process has imported that class, else an object with the same attributes."""
+    """Return slime's `Sample`, or a replacement if this process has not imported slime; see `slime_sample`."""
     prompt = _prompt(sample)
     return slime_sample(
         {
@@ -324,10 +337,10 @@ def _slime_sample(sample: Sample) -> Any:
 def _collect_kwargs(
     names: frozenset[str], keywords: Mapping[str, Getter], as_lists: bool, sample: Sample
 ) -> dict[str, Any]:
-    """Return the values for `**kwargs`: fields that have no parameter, and the arguments that the trainer adds.
+    """Return the values for `**kwargs`: the trainer's arguments and the fields of `extra_info` without a parameter.
 
     Args:
-        names: names of the parameters.
+        names: names to leave out: of the parameters, and of those that a `functools.partial` has set by keyword.
         keywords: getters for the trainer's arguments, by name.
         as_lists: whether each value is passed as a list with one element.
         sample: the sample to score.
@@ -338,9 +351,9 @@ def _collect_kwargs(
 
 
 GETTERS: Mapping[str, Getter] = {
-    **dict.fromkeys((*RESPONSE, *RESPONSES), _response),
+    **dict.fromkeys((*RESPONSE, *RESPONSE_LISTS), _response),
     **dict.fromkeys(("completion", "completions"), _completion),
-    **dict.fromkeys((*REFERENCE, *REFERENCES), _reference),
+    **dict.fromkeys((*REFERENCE, *REFERENCE_LISTS), _reference),
     **dict.fromkeys(("prompt", "prompts"), _prompt),
     **dict.fromkeys(("data_source", "data_sources"), _data_source),
     **dict.fromkeys(("extra_info", "extra_infos"), _extra_info),

@@ -10,7 +10,7 @@ from typing import Any
 
 from rewardstack.core.misspellings import did_you_mean
 from rewardstack.errors import RouteError, UnknownSourceError
-from rewardstack_rules.functions.binding import RewardFunction
+from rewardstack_rules.functions.binding import Evaluate
 from rewardstack_rules.functions.verifier import Verifier
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}\Z")
@@ -38,7 +38,7 @@ class Rule:
     """
 
     name: str
-    evaluate: RewardFunction
+    evaluate: Evaluate
     fingerprint: str
     needs_reference: bool = True
     fields: tuple[str, ...] = ()

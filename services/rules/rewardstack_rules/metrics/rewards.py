@@ -44,7 +44,7 @@ SQUARES = _counter("squares", "Sum of the squares of the rewards, for their stan
 ZEROS = _counter("zeros", "Rewards that are 0.")
 MAXIMA = _counter("maxima", "Rewards that are the highest value of the route; none if it has no highest value.")
 GROUPS = _counter("groups", "Groups of at least two samples of the same prompt.")
-SPREAD = _counter("groups_with_spread", "Groups whose rewards differ; GRPO learns nothing from the others.")
+GROUPS_WITH_SPREAD = _counter("groups_with_spread", "Groups whose rewards differ; GRPO learns nothing from the others.")
 PART_SAMPLES = _counter("part_samples", "Samples with a value of this part of the reward.", "part")
 PART_POSITIVE = _counter("part_positive", "Sum of the part's values above 0.", "part")
 PART_NEGATIVE = _counter("part_negative", "Sum of the part's values below 0, as a positive number.", "part")
@@ -117,7 +117,7 @@ def count_rewards(routes: Mapping[str, Rewards]) -> None:
             started, spread = _groups().add(rewards.groups)
             if started or spread:
                 _series(GROUPS, route).inc(started)
-                _series(SPREAD, route).inc(spread)
+                _series(GROUPS_WITH_SPREAD, route).inc(spread)
 
 
 def _count(route: str, rewards: Rewards) -> None:
@@ -138,7 +138,7 @@ def _count(route: str, rewards: Rewards) -> None:
 @cache
 def _start(route: str, *, bounded: bool) -> None:
     """Start a route's counters at 0, so that Prometheus sees the first reward as an increase."""
-    for counter in (POSITIVE, NEGATIVE, SQUARES, ZEROS, GROUPS, SPREAD, *([MAXIMA] if bounded else [])):
+    for counter in (POSITIVE, NEGATIVE, SQUARES, ZEROS, GROUPS, GROUPS_WITH_SPREAD, *([MAXIMA] if bounded else [])):
         _series(counter, route)
 
 

@@ -72,9 +72,11 @@ def routes(counts: Counts) -> list[Record]:
     hour, since_start = rewards.by_route(counts.hour), rewards.by_route(counts.since_start)
     records = [_route(name, counts) for name in names]
     for name, record in zip(names, records, strict=True):
-        known = since_start.get(name, {})
-        recent, all_time = rewards.figures(hour.get(name, {}), name, known), rewards.figures(known, name, known)
-        record["rewards"] = {"hour": recent, "total": all_time}
+        own = since_start.get(name, {})
+        record["rewards"] = {
+            "hour": rewards.statistics(hour.get(name, {}), name, own),
+            "total": rewards.statistics(own, name, own),
+        }
     return records
 
 

@@ -1,4 +1,4 @@
-"""Compute the figures of a route's rewards from counts: mean, deviation, histogram, parts, groups without spread."""
+"""Compute the statistics of a route's rewards from counters: mean, standard deviation, histogram, parts, groups."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from prometheus_client.utils import floatToGoString
 
 from rewardstack_rules.status.snapshot import (
     GROUPS,
+    GROUPS_WITH_SPREAD,
     MAXIMA,
     NEGATIVE,
     PART_NEGATIVE,
@@ -16,7 +17,6 @@ from rewardstack_rules.status.snapshot import (
     PART_SAMPLES,
     POSITIVE,
     REWARDS,
-    SPREAD,
     SQUARES,
     ZEROS,
     Snapshot,
@@ -24,13 +24,13 @@ from rewardstack_rules.status.snapshot import (
 
 PREFIX = "rewardstack_reward_"
 DIGITS = 6
-"""Number of digits after the decimal point of a mean or a deviation."""
+"""Number of digits after the decimal point of a mean or a standard deviation."""
 NOISE = 1e-9
 """A variance of at most this share of the mean square is a rounding error, so it counts as 0."""
 
 
 def by_route(counts: Snapshot) -> dict[str, Snapshot]:
-    """Return the counts of rewards of each route."""
+    """Return the counts of each route's rewards, by route."""
     found: dict[str, Snapshot] = {}
     for key, value in counts.items():
         if key[0].startswith(PREFIX):
@@ -38,33 +38,35 @@ def by_route(counts: Snapshot) -> dict[str, Snapshot]:
     return found
 
 
-def figures(counts: Snapshot, route: str, known: Snapshot) -> dict[str, Any]:
-    """Return the figures of a route's rewards.
+def statistics(counts: Snapshot, route: str, since_start: Snapshot) -> dict[str, Any]:
+    """Return the statistics of a route's rewards in a period, such as the last hour.
 
     Args:
-        counts: the counts of the route's rewards in the period.
-        route: the route.
-        known: the route's counts since the start, which have every bucket.
+        counts: the route's counts in the period; the buckets of the histogram are cumulative.
+        route: name of the route.
+        since_start: the route's counts since the servers' start, which have all buckets, even those without a reward in
+            the period.
 
     Returns:
         `count`; `mean` and `std` (standard deviation), None without rewards; `zeros` (number of rewards that are 0);
-        `maxima` (number of rewards that are the route's highest value), None if the route has no highest value;
-        `groups` and `groups_without_spread`; `histogram` (pairs of a bucket's upper bound, None for infinity, and the
-        number of rewards in the bucket); `parts` (the mean of each part).
+        `maxima` (number of rewards at the route's upper bound), None if the route has no upper bound; `groups`;
+        `groups_without_spread` (number of groups whose rewards are all equal, so that their advantages are 0);
+        `histogram` (pairs of a bucket's upper bound, None for infinity, and the number of rewards in the bucket);
+        `parts` (the mean of each part).
     """
-    bounds = sorted({float(key[1]) for key in (*known, *counts) if key[0] == REWARDS})
+    bounds = sorted({float(key[1]) for key in (*since_start, *counts) if key[0] == REWARDS})
     buckets = [(bound, counts.get((REWARDS, floatToGoString(bound), route), 0.0)) for bound in bounds]
     count = buckets[-1][1] if buckets else 0.0
-    groups, spread = counts.get((GROUPS, route), 0.0), counts.get((SPREAD, route), 0.0)
+    groups, with_spread = counts.get((GROUPS, route), 0.0), counts.get((GROUPS_WITH_SPREAD, route), 0.0)
     maxima = (MAXIMA, route)
     return {
         "count": round(count),
         "mean": mean(counts, route),
-        "std": _deviation(counts, route, count),
+        "std": _std(counts, route, count),
         "zeros": round(counts.get((ZEROS, route), 0.0)),
-        "maxima": round(counts.get(maxima, 0.0)) if maxima in known or maxima in counts else None,
+        "maxima": round(counts.get(maxima, 0.0)) if maxima in since_start or maxima in counts else None,
         "groups": round(groups),
-        "groups_without_spread": round(max(0.0, groups - spread)),
+        "groups_without_spread": round(max(0.0, groups - with_spread)),
         "histogram": _histogram(buckets),
         "parts": _parts(counts),
     }
@@ -77,22 +79,24 @@ def mean(counts: Snapshot, route: str) -> float | None:
 
 
 def _sum(counts: Snapshot, route: str) -> float:
+    """Return the sum of a route's rewards; counters only grow, so negative rewards have a sum of their own."""
     return counts.get((POSITIVE, route), 0.0) - counts.get((NEGATIVE, route), 0.0)
 
 
-def _deviation(counts: Snapshot, route: str, count: float) -> float | None:
+def _std(counts: Snapshot, route: str, count: float) -> float | None:
     if not count:
         return None
-    square = counts.get((SQUARES, route), 0.0) / count
-    variance = square - (_sum(counts, route) / count) ** 2
-    return round(math.sqrt(variance), DIGITS) if variance > NOISE * square else 0.0
+    mean_square = counts.get((SQUARES, route), 0.0) / count
+    variance = mean_square - (_sum(counts, route) / count) ** 2
+    return round(math.sqrt(variance), DIGITS) if variance > NOISE * mean_square else 0.0
 
 
 def _histogram(buckets: list[tuple[float, float]]) -> list[tuple[float | None, int]]:
+    """Return the number of rewards in each bucket, from cumulative counts, which a counter's reset may decrease."""
     below, found = 0.0, []
-    for bound, upto in buckets:
-        found.append((None if math.isinf(bound) else bound, round(max(0.0, upto - below))))
-        below = max(below, upto)
+    for bound, cumulative in buckets:
+        found.append((None if math.isinf(bound) else bound, round(max(0.0, cumulative - below))))
+        below = max(below, cumulative)
     return found
 
 

@@ -28,12 +28,12 @@ SQUARES, ZEROS, MAXIMA = (
     "rewardstack_reward_zeros_total",
     "rewardstack_reward_maxima_total",
 )
-GROUPS, SPREAD = "rewardstack_reward_groups_total", "rewardstack_reward_groups_with_spread_total"
+GROUPS, GROUPS_WITH_SPREAD = "rewardstack_reward_groups_total", "rewardstack_reward_groups_with_spread_total"
 PART_SAMPLES = "rewardstack_reward_part_samples_total"
 PART_POSITIVE, PART_NEGATIVE = "rewardstack_reward_part_positive_total", "rewardstack_reward_part_negative_total"
 LABEL_COUNTS = {
     **dict.fromkeys((CACHE_HITS, MODEL_REQUESTS, TOKEN_REPORTS), 1),
-    **dict.fromkeys((POSITIVE, NEGATIVE, SQUARES, ZEROS, MAXIMA, GROUPS, SPREAD), 1),
+    **dict.fromkeys((POSITIVE, NEGATIVE, SQUARES, ZEROS, MAXIMA, GROUPS, GROUPS_WITH_SPREAD), 1),
     **dict.fromkeys((SAMPLES, TOKENS, REQUESTS, SECONDS, REQUEST_SECONDS), 2),
     **dict.fromkeys((REWARDS, PART_SAMPLES, PART_POSITIVE, PART_NEGATIVE), 2),
     CAUSES: 3,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from rewardstack_rules.functions.binding import RewardFunction, bind
+from rewardstack_rules.functions.binding import Evaluate, bind
 from rewardstack_rules.functions.builtin.code import code_rule
 from rewardstack_rules.functions.builtin.exact_match import exact_match
 from rewardstack_rules.functions.builtin.example_coding import example_coding
@@ -70,7 +70,7 @@ def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
     )
 
 
-def _without_references(evaluate: RewardFunction) -> RewardFunction:
+def _without_references(evaluate: Evaluate) -> Evaluate:
     """Return a function that drops the references, so that it calls `evaluate` only once."""
 
     def evaluate_once(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:

@@ -1,9 +1,9 @@
 """`overlong`: DAPO's soft overlong punishment. The value is 0 or negative.
 
-    value = min(-(tokens - (max_response_length - overlong_buffer)) / overlong_buffer * overlong_penalty, 0)
+    value = min(-(completion_tokens - (max_response_length - overlong_buffer)) / overlong_buffer * overlong_penalty, 0)
 
-This is equation 13 of Yu et al. 2025 (arXiv:2503.14476) as verl's `DAPORewardManager` computes it, without a lower
-bound. Add the value to a reward with a weighted sum.
+This is equation 13 of Yu et al. 2025 (arXiv:2503.14476) without its lower bound of -1, as verl's `DAPORewardManager`
+computes it. Add the value to another reward with a weighted sum.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from rewardstack.core.fields import Fields, field_error
 from rewardstack_rules.functions.outcome import Outcome
 
-MOST_TOKENS = 10**9
+MAX_TOKENS = 10**9
 
 
 def overlong(
@@ -25,11 +25,12 @@ def overlong(
     """Penalize a response whose number of tokens approaches the trainer's limit.
 
     Args:
-        response: unused; the text alone does not tell the number of tokens.
+        response: unused; the text does not show the number of tokens.
         reference: unused.
-        completion_tokens: number of tokens of the response; TRL, ms-swift and slime pass it.
-        max_response_length: the trainer's limit: maximum number of tokens of a response.
-        overlong_buffer: number of tokens before the limit at which the punishment starts.
+        completion_tokens: number of tokens of the response, from our integrations of TRL, ms-swift and slime or our
+            reward manager for verl.
+        max_response_length: the trainer's maximum number of tokens of a response.
+        overlong_buffer: length of the range below `max_response_length` in which the punishment grows, in tokens.
         overlong_penalty: punishment of a response of `max_response_length` tokens; by default 1.
 
     Raises:
@@ -44,17 +45,17 @@ def overlong(
         }
     )
     tokens = _length(options, "completion_tokens", 0, "the trainer has to pass the number of tokens")
-    longest = _length(options, "max_response_length", 1, "give the trainer's limit")
-    buffer = _length(options, "overlong_buffer", 1, "give the tokens before that limit at which the punishment starts")
+    limit = _length(options, "max_response_length", 1, "give the trainer's limit")
+    buffer = _length(options, "overlong_buffer", 1, "give the length of the range in which the punishment grows")
     penalty = options.number("overlong_penalty", 1.0, 0, 1e6)
-    if buffer > longest:
-        raise field_error("overlong_buffer", f"{buffer:g} is more than max_response_length ({longest:g})")
-    exceeding = tokens - (longest - buffer)
+    if buffer > limit:
+        raise field_error("overlong_buffer", f"{buffer:g} is more than max_response_length ({limit:g})")
+    exceeding = tokens - (limit - buffer)
     return Outcome(-exceeding / buffer * penalty if exceeding > 0 else 0.0)
 
 
-def _length(options: Fields, name: str, least: int, remedy: str) -> float:
-    value = options.number(name, None, least, MOST_TOKENS)
+def _length(options: Fields, name: str, minimum: int, remedy: str) -> float:
+    value = options.number(name, None, minimum, MAX_TOKENS)
     if value is None:
         raise field_error(name, f"missing; {remedy}")
     return value

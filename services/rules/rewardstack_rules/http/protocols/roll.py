@@ -17,7 +17,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
-from rewardstack.core.deadline import TIMEOUT, read_timeout
+from rewardstack.core.deadline import TIMEOUT_RANGE, read_timeout
 from rewardstack.core.json_types import is_finite
 from rewardstack.score import STATUSES, Score
 from rewardstack_rules.http.errors import ApiError, unavailable
@@ -85,5 +85,5 @@ def _timeout(body: dict[str, Any]) -> float | None:
     seconds = read_timeout(timeout)
     if timeout is not None and seconds is None:
         shown = f"{timeout:g}" if is_finite(timeout) else json_type(timeout)
-        raise ApiError(400, f"timeout must be {TIMEOUT}, got {shown}; omit it for no limit", "timeout")
+        raise ApiError(400, f"timeout must be {TIMEOUT_RANGE}, got {shown}; omit it for no limit", "timeout")
     return seconds

@@ -127,7 +127,7 @@ SAMPLES_PER_MINUTE: dict[str, Schema] = {name: array(COUNT) for name in STATUSES
 """Fields with the numbers of samples in each of the last 60 minutes, by status."""
 SAMPLES = {"hour": STATUS_COUNTS, "total": STATUS_COUNTS, "cached": closed_record({"hour": COUNT, "total": COUNT})}
 """Fields with the numbers of samples by status, and of cached ones, in the last hour and since the start."""
-REWARD_FIGURES = closed_record(
+REWARD_STATISTICS = closed_record(
     {
         **dict.fromkeys(("count", "zeros", "groups", "groups_without_spread"), COUNT),
         **dict.fromkeys(("mean", "std"), nullable(NUMBER)),
@@ -136,8 +136,8 @@ REWARD_FIGURES = closed_record(
         "parts": NUMBERS,
     }
 )
-"""The return value of `status.rewards.figures`. `groups_without_spread` counts zero-variance groups: all rewards of the
-group are equal, so the GRPO advantages are 0."""
+"""The return value of `status.rewards.statistics`. `groups_without_spread` counts zero-variance groups: all rewards of
+the group are equal, so the GRPO advantages are 0."""
 ROUTE = closed_record(
     {
         "route": TEXT,
@@ -146,7 +146,7 @@ ROUTE = closed_record(
         "minutes": closed_record(
             {"p95_s": array(nullable(NUMBER)), "reward": array(nullable(NUMBER)), **SAMPLES_PER_MINUTE}
         ),
-        "rewards": closed_record({"hour": REWARD_FIGURES, "total": REWARD_FIGURES}),
+        "rewards": closed_record({"hour": REWARD_STATISTICS, "total": REWARD_STATISTICS}),
     }
 )
 """The samples of one route. `minutes` has, for each of the last 60 minutes, the 95th percentile of the latency in

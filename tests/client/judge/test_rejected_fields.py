@@ -1,4 +1,4 @@
-"""What a refusal says of a request's fields: read in the servers' own words, and nowhere else in them."""
+"""The fields that a server rejects are found at the start of its error message, and nowhere else in it."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ from rewardstack.scorers.judge.dialect import (
     parse_vllm_version,
 )
 from rewardstack.scorers.judge.options import read_options
-from rewardstack.scorers.judge.refusals import WORDINGS, omit_fields, refused_fields
+from rewardstack.scorers.judge.rejected_fields import MESSAGE_PATTERNS, omit_fields, rejected_fields
 from rewardstack.scorers.judge.request import make_frame
 from rewardstack.transport.message import Reply, get_body
 from tests.client.judge.conftest import asked, sample
 from tests.support.servers import FaultServer
 from tests.support.table import Table
 
-CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "cases/judge_refusals.json").read_text())
+CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "cases/judge_rejections.json").read_text())
 SENT = ("temperature", "top_p", "max_tokens", "seed", "response_format", "structured_outputs", "chat_template_kwargs")
 MORE = ("logprobs", "top_logprobs", "thinking_token_budget", "continue_final_message")
 
 
-def refusal(status: int, body: Any) -> RejectedError:
-    """The error that a refusal becomes."""
+def rejection(status: int, body: Any) -> RejectedError:
+    """The error of a reply with this status and body."""
     with pytest.raises(RejectedError) as raised:
         get_body(Reply("http://judge:8000/v1/chat/completions", status, {}, json.dumps(body).encode()))
     return raised.value
 
 
-def test_wordings(table: Table) -> None:
-    """Fields that a server does not take are read in its words; what is about the sample names none."""
+def test_fields(table: Table) -> None:
+    """The fields that a server rejects are found in its message; a message about the sample has none."""
     for case in CASES:
         with table.case(str(case["name"])):
-            error = refusal(case.get("status", 400), case["body"])
-            assert case["fields"] == refused_fields(error, SENT + MORE)
-            assert [] == refused_fields(error, ())
+            error = rejection(case.get("status", 400), case["body"])
+            assert case["fields"] == rejected_fields(error, SENT + MORE)
+            assert [] == rejected_fields(error, ())
 
 
-def test_every_wording_is_tried() -> None:
-    """Each wording has its page, and a case."""
+def test_every_pattern_is_tested() -> None:
+    """Each pattern has a page and a case."""
     texts = [json.dumps(case["body"]) + json.dumps(json.dumps(case["body"])) for case in CASES]
-    for words, page in WORDINGS:
+    for pattern, page in MESSAGE_PATTERNS:
         assert page.startswith("https://")
-        assert any(re.search(words, text) for text in texts), words
+        assert any(re.search(pattern, text) for text in texts), pattern
 
 
 def test_about_the_sample(judge: FaultServer) -> None:
-    """A refusal that is about one sample's text is that sample's failure, and teaches nothing."""
+    """An error about one sample's text makes that sample fail, and no field is omitted afterwards."""
     quoted = "your text 'Unrecognized request argument supplied: structured_outputs' is not allowed"
     judge.set(status=400, error={"error": {"message": quoted}})
     (one,) = score([sample()])
@@ -71,10 +71,10 @@ def test_about_the_sample(judge: FaultServer) -> None:
 
 
 def test_about_a_value(judge: FaultServer) -> None:
-    """A refusal of the value that one sample has chosen is that sample's failure, and the others keep the field."""
-    refused = "The parameter `{}` specified in the request are not valid: integer above maximum value"
+    """An error about a value that a sample sets makes that sample fail; other requests keep the field."""
+    message = "The parameter `{}` specified in the request are not valid: integer above maximum value"
     for field, extra in (("max_tokens", {"max_new_tokens": 20000}), ("seed", {"seed": 2**53})):
-        judge.set(status=400, error={"error": {"message": refused.format(field)}})
+        judge.set(status=400, error={"error": {"message": message.format(field)}})
         (one,) = score([sample(f"too much of {field}", **extra)])
         judge.set(status=200)
         assert "failed" == one.status and "above maximum value" in one.reason
@@ -115,14 +115,14 @@ EXTRAS: list[dict[str, Any]] = [
 
 
 def test_corrections_end(table: Table) -> None:
-    """However much a server refuses, there is an end: each refusal takes something away, or is final."""
+    """However many fields a server rejects, retries end: each rejection omits a field, or is final."""
     for (name, dialect), extra in product(DIALECTS.items(), EXTRAS):
         with table.case(f"{name} {extra}"):
             assert_corrections_end(dialect, extra)
 
 
 def assert_corrections_end(dialect: Dialect, extra: dict[str, Any]) -> None:
-    """Refuse every field that a dialect sends until nothing changes."""
+    """Reject every field that a dialect sends until nothing changes."""
     options, steps = read_options(extra), 0
     while steps < 20:
         fields = make_frame(options, "m", label_ids=(1, 2), dialect=dialect).fields

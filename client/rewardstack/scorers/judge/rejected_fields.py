@@ -1,7 +1,7 @@
-"""Recognize the field that a server refuses, from its error message.
+"""Read from a server's error message which request fields the server rejects, and omit them.
 
-A message may quote a sample, and a policy can write any text. So only the start of the message is read, and only names
-of fields that were sent are recognized.
+A message may quote a sample, whose text comes from a policy and can imitate an error. So only the start of a message is
+parsed, and only fields of the request are returned.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ ALIASES = {"top_n_tokens": "top_logprobs", "response_format.type": "response_for
 
 _PREAMBLE = re.compile(
     r"""
+      # the start of a JSON body: FastAPI's `detail`, or an error object up to its `message`
       (?:\{"detail":[ ]|\[?\{.{0,20}?(?:"\w{1,20}":[ ](?:"[^"]{0,60}"|[\w.]{1,20}),[ ]){0,4}"message":[ ]"|"?)
-      (?:litellm\.)?(?:\w{1,40}(?:Error|Exception)[ ]?[-:][ ]){0,3}      # LiteLLM: who refused
-      (?:Error[ ]code:[ ]\d{3}[ ]-[ ]\{'error':[ ]\{'message':[ ]\\?["'])?  # the OpenAI client within it
+      (?:litellm\.)?(?:\w{1,40}(?:Error|Exception)[ ]?[-:][ ]){0,3}      # LiteLLM: its exception, then the provider's
+      (?:Error[ ]code:[ ]\d{3}[ ]-[ ]\{'error':[ ]\{'message':[ ]\\?["'])?  # the OpenAI client, called by LiteLLM
       (?:Input[ ]validation[ ]error:[ ])?                              # TGI
     """,
     re.VERBOSE,
 )
 _NAME = r"\\?[`'\"]?([\w.]{1,40})\\?[`'\"]?"
-WORDINGS: tuple[tuple[str, str], ...] = (
+MESSAGE_PATTERNS: tuple[tuple[str, str], ...] = (
     (
         r"Unrecognized request arguments? supplied: ([\w, ]{1,250})",
         "https://github.com/openai/openai-python/issues/1724",
@@ -76,19 +77,26 @@ WORDINGS: tuple[tuple[str, str], ...] = (
     ),
     (rf"The parameter {_NAME} specified", "https://github.com/agno-agi/agno/issues/2553"),
 )
-"""Patterns for the start of a message, with a group for one or more field names, and a page that documents each."""
-_WORDING = re.compile("|".join(f"(?:{words})" for words, _ in WORDINGS))
+"""Patterns for the start of a message, each with a page that shows such a message.
+
+The group of a pattern matches one or more field names.
+"""
+_MESSAGE = re.compile("|".join(f"(?:{pattern})" for pattern, _ in MESSAGE_PATTERNS))
 _TOO_MANY_LOGPROBS = "Requested sample logprobs"
+"""Start of vLLM's error about the value of `top_logprobs`, which the message calls `logprobs`."""
 _VALUE_ERRORS = ("Failed to deserialize", "The parameter ")
-"""Starts of messages that may refuse a value and not the field itself; fields in `_OPTION_FIELDS` are then kept."""
+"""Starts of messages that may reject only the value of a field. Fields in `_OPTION_FIELDS` are then not omitted.
+
+`Unsupported value` is not among them: OpenAI's reasoning models accept only the default, so the field must be omitted.
+"""
 _OPTION_FIELDS = frozenset(
     {"temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "thinking_token_budget"}
 )
-"""Fields whose values the options of a sample set, so that another sample's value may be valid."""
+"""Fields whose values come from a sample's options, so another sample's value may be valid."""
 
 
-def refused_fields(error: RejectedError, fields: Collection[str]) -> list[str]:
-    """Return the fields of a request that a server refuses; empty if the error has another cause.
+def rejected_fields(error: RejectedError, fields: Collection[str]) -> list[str]:
+    """Return the fields of a request that a server rejects; empty if the error has another cause.
 
     Args:
         error: the server's error.
@@ -96,20 +104,20 @@ def refused_fields(error: RejectedError, fields: Collection[str]) -> list[str]:
     """
     text = error.complaint
     preamble = _PREAMBLE.match(text)
-    match = _WORDING.match(text, preamble.end()) if preamble else None
+    match = _MESSAGE.match(text, preamble.end()) if preamble else None
     if match is None:
         return []
     if match[0].startswith(_TOO_MANY_LOGPROBS):
-        return [field for field in ("top_logprobs",) if field in fields]
+        return ["top_logprobs"] if "top_logprobs" in fields else []
     names = next(group for group in match.groups() if group is not None)
-    refused = {ALIASES.get(name, name) for name in re.findall(r"[\w.]{1,40}", names)}
+    rejected = {ALIASES.get(name, name) for name in re.findall(r"[\w.]{1,40}", names)}
     if match[0].startswith(_VALUE_ERRORS):
-        refused -= _OPTION_FIELDS
-    return [field for field in fields if field in refused]
+        rejected -= _OPTION_FIELDS
+    return [field for field in fields if field in rejected]
 
 
 def omit_fields(dialect: Dialect, fields: Collection[str]) -> Dialect:
-    """Return the dialect without these fields; see `Dialect.refused`."""
+    """Return the dialect without these fields, or with alternatives to them; see `Dialect.omit`."""
     for field in fields:
         dialect = dialect.omit(field)
     return dialect
