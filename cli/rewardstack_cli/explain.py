@@ -133,8 +133,8 @@ def _mapping_lines(mapping: Mapping[str, Any], margin: str) -> Iterator[str]:
 def _fact_lines(name: str, value: Any, margin: str) -> Iterator[str]:
     """Yield the lines of one fact.
 
-    The origin of an option follows its name. Mappings are indented, lists are shown item by item, and long texts below
-    their names.
+    A value with an origin has the origin in parentheses after its name. Mappings are indented, lists are shown item by
+    item, and long texts below their names.
     """
     if isinstance(value, Mapping) and value.keys() == {"value", "from"}:
         yield from _fact_lines(f"{name} ({printable(str(value['from']))})", value["value"], margin)

@@ -14,7 +14,7 @@ from rewardstack_cli.recipes import gsm8k, math500_mia, output
 RECIPES: tuple[Any, ...] = (math500_mia, gsm8k)
 """Modules with `NAME`, `HUB`, `TEST_SHARE_HELP`, `add_arguments` and `prepare`.
 
-The first line of their docstrings is the help, after the colon.
+The help of a recipe is the text after the colon in the first line of its docstring.
 """
 TEST_SHARE = 0.1
 """Default of `--test-share`."""

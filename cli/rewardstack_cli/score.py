@@ -1,4 +1,4 @@
-"""`rewardstack score`: score a file of samples; to continue an interrupted run, repeat the command."""
+"""`rewardstack score`: score a file of samples; to continue an interrupted run, repeat the command without --force."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_parser(commands: Any) -> None:
         "--on-error", choices=ON_ERROR, help="what to do if a row has no score (default: the on_error of its route)"
     )
     parser.add_argument("--chunk-size", metavar="ROWS", type=positive_number(int), default=CHUNK_SIZE,
-                        help="rows in flight, which are scored again after a kill (default: %(default)s)")  # fmt: skip
+                        help="rows in flight; after a kill, the next run scores them again (%(default)s)")  # fmt: skip
     parser.add_argument("--timeout", metavar="SECONDS", type=positive_number(float), help="total time limit of a row")
     parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
     rerun = parser.add_mutually_exclusive_group()

@@ -83,7 +83,7 @@ def test_an_out_of_other_data_is_not_touched(
     (tmp_path / "out.jsonl").write_bytes(content)
     result = again(scoring)
     assert result.status == 2
-    assert f"out.jsonl was not written from this IN: it differs at in.jsonl, line {line}" in result.err
+    assert f"out.jsonl was written from another IN, or is damaged: it differs at in.jsonl, line {line}" in result.err
     assert "name another OUT, or start over with --force" in result.err
     assert (tmp_path / "out.jsonl").read_bytes() == content
 

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ import redis
 from rq import Queue as RqQueue
 from rq.job import Job
 from rq.serializers import JSONSerializer
+from rq.webhook import Webhook
 
 from rewardstack_rules.jobs.chunk import QUEUE_RETRIES
 from rewardstack_rules.jobs.delivery import FUNCTION, QUEUE
@@ -208,7 +210,7 @@ class Trap:
         return os.mkdir, (self.path,)
 
 
-@pytest.mark.parametrize("kind", ["function", "pickle", "callback"])
+@pytest.mark.parametrize("kind", ["function", "pickle", "callback", "webhook"])
 def test_foreign_entries_are_not_run(jobs: Site, kind: str) -> None:
     """A client that can write to the queue cannot make a worker call arbitrary code."""
     target = jobs.folder / TOUCHED
@@ -216,17 +218,24 @@ def test_foreign_entries_are_not_run(jobs: Site, kind: str) -> None:
     function, arguments = {
         "function": ("os.mkdir", (str(target),)),
         "pickle": (FUNCTION, (Trap(target), 0)),
-        "callback": (FUNCTION, ("0" * 32, 0)),
+        **dict.fromkeys(("callback", "webhook"), (FUNCTION, ("0" * 32, 0))),
     }[kind]
     serializer: Any = pickle if kind == "pickle" else JSONSerializer
     job = Job.create(function, args=arguments, connection=link, serializer=serializer, description="")
     if kind == "callback":
         job._success_callback_name = "tests.jobs.test_worker.touch"
+    listener = socket.create_server(("127.0.0.1", 0))
+    if kind == "webhook":
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        job.webhooks = [Webhook(url, "finished"), Webhook(url, "failed")]
     RqQueue(QUEUE, connection=link, serializer=serializer).enqueue_job(job)
     eventually(lambda: not link.llen(f"rq:queue:{QUEUE}"))
 
     assert jobs.end_of(jobs.submit(sample(0)))["status"] == "finished"
     assert not target.exists()
+    with listener, pytest.raises(BlockingIOError):
+        listener.setblocking(False)
+        listener.accept()
 
 
 def touch(*arguments: Any) -> None:

@@ -396,7 +396,7 @@ REFUSED = [
     ),
     ("f = reward_function(dict)", "no parameter|signature cannot be read"),
     *(
-        (f"@reward_function\ndef f({parameters}): ...", f"did you mean '{meant}'\\? rename it, or read a field of")
+        (f"@reward_function\ndef f({parameters}): ...", f"did you mean '{meant}'\\? rename it; if you mean the field")
         for parameters, meant in [
             ("response, grund_truth", "ground_truth"),
             ("response, refrence=None", "reference"),

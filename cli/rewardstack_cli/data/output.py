@@ -1,8 +1,8 @@
-"""Write rows with their scores to a score file, one row per line; an interrupted run continues at its end.
+"""Write rows with their scores to a score file, one row per line; the next run continues an interrupted one.
 
 IN is the input file, OUT the output file. If OUT is JSONL, it is the score file. If OUT is parquet, the score file is
-`OUT.partial`, a JSONL file from which OUT is written at the end. A line begins with the fields of a row of IN (in
-`OUT.partial`: with a digest of the row), which show to which row it belongs. The fields of the score follow.
+`OUT.partial`, also JSONL, and OUT is written from IN and this file at the end. A line begins with the fields of a row
+of IN (in `OUT.partial`: with a digest of the row), which show to which row it belongs. The fields of the score follow.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from rewardstack_cli.data.rows import SCORE_FIELDS, Row, input_fields, score_fie
 from rewardstack_cli.progress import MISSING_STATUSES, Tally
 
 SYNC_INTERVAL = 1.0
-"""Minimum seconds between two syncs to disk. A crash of the machine loses only rows that were appended within this time
-after the last sync."""
+"""Minimum seconds between two syncs to disk. A crash of the machine can lose rows that were appended less than this
+time after the last sync."""
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class ScoreFile:
         An incomplete last line may be the beginning of the row's line; it is not counted.
 
         Raises:
-            RequestError: the line belongs to another row.
+            RequestError: the line belongs to another row, or is damaged.
         """
         line = self._file.readline()
         if not line:
@@ -105,7 +105,7 @@ class ScoreFile:
 
     def _mismatch_error(self, row: Row) -> RequestError:
         return RequestError(
-            f"{self.path} was not written from this IN: it differs at {row.location}; "
+            f"{self.path} was written from another IN, or is damaged: it differs at {row.location}; "
             "name another OUT, or start over with --force, which overwrites it",
             "-o",
         )
@@ -181,7 +181,7 @@ class Rewriter:
         new.truncate(0)
 
     def put(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """Write the new lines of the next rows without a score, and copy the old lines before each of them."""
+        """For each of the next rows without a score, copy the old lines up to its line, and write its new line."""
         for row, score in zip(rows, scores, strict=False):
             for line in self._old:
                 if status := _missing_status(line):

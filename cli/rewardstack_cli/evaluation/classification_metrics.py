@@ -117,8 +117,8 @@ class LabeledScores:
     def _round_down(self, value: float) -> float:
         """Round a score down to `_bits` significant bits; return it unchanged if `_bits` is None.
 
-        Rounding down a score that is already rounded down to more bits gives the same value as rounding down the exact
-        score. This does not hold for rounding to the nearest value.
+        Rounding down first to many bits and then to fewer gives the same value as rounding down to the fewer at once.
+        This does not hold for rounding to the nearest value.
         """
         if self._bits is None:
             return value

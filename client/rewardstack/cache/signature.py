@@ -1,7 +1,7 @@
 """Sign and verify cached values: with a secret, a value in Redis is valid only if it was signed for its cache key.
 
 An attacker with write access to Redis can then only delete values and restore earlier values of the same key. The
-signature is keyed BLAKE2b (RFC 7693, section 2.9), a message authentication code. For a score, it takes less than
+signature is keyed BLAKE2b (RFC 7693, section 3.3), a message authentication code. For a score, it takes less than
 half the time of HMAC-SHA-256; for a long vector, it may take longer on CPUs with SHA instructions.
 """
 
@@ -11,8 +11,8 @@ import hmac
 from hashlib import blake2b
 
 MARKER = b"\x01"
-"""First byte of a signed value. No unsigned value starts with this byte: a score is JSON, and a vector starts with the
-end of its cache key."""
+"""First byte of a signed value. No unsigned value starts with this byte: a score is JSON, and a stored vector starts
+with the last hexadecimal digits of its cache key."""
 SIZE = 16
 """Size of a signature in bytes."""
 OVERHEAD = len(MARKER) + SIZE

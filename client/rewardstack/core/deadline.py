@@ -58,7 +58,7 @@ class Deadline:
     """The deadline of one caller, which waits for one or more requests.
 
     Attributes:
-        service: service to which a request of the caller was last sent; None before that.
+        service: service that last got a request of the caller, to queue or to send it; None before that.
         effective_timeout: the timeout in seconds, at most `limit`.
         is_abandoned: whether the caller was cancelled.
 
@@ -105,9 +105,9 @@ class SharedDeadline:
     """The deadline of a call (a request or a batch) that several callers share: the latest of their deadlines.
 
     Attributes:
-        attempt_bounds: bounds on an attempt: the callers' longest timeout in seconds, and their latest limit on
-            `time.monotonic()`.
-        service: service to which the call was last sent; None before that.
+        attempt_bounds: the callers' longest timeout in seconds, and the time on `time.monotonic()` at which the last of
+            their total timeouts ends.
+        service: service that last got the call, to queue or to send it; None before that.
 
     Args:
         deadline: the first caller's deadline.
@@ -156,7 +156,7 @@ class SharedDeadline:
             deadline.enter_queue(queue)
 
     def set_service(self, service: Service) -> None:
-        """Set the service to which the call is sent; the error of a caller that gives up reports its state."""
+        """Set the service that got the call; if a caller gives up, its error reports the state of this service."""
         self.service = service
         for deadline in self._deadlines.values():
             deadline.service = service
@@ -200,7 +200,8 @@ class SharedDeadline:
 class AttemptTimeout:
     """The time limit of the attempts to send a call; it grows when callers with more time join.
 
-    Retries share it, until the service answers any request: the next attempt then gets a new one.
+    All attempts of a call share one time limit. Once the service has answered another request, the next attempt gets
+    a new one.
 
     Args:
         deadline: the deadline that all callers share.
@@ -227,7 +228,7 @@ def timeout_message(
     Args:
         deadline: the deadline of the caller that gives up.
         call_deadline: the deadline of the call; None if it is `deadline`.
-        queue_state: state of the queue, to report if nothing was sent yet.
+        queue_state: state of the queue, to report if no service got the call yet.
     """
     service = (call_deadline.service if call_deadline is not None else None) or deadline.service
     cause = service.cause() if service is not None else queue_state

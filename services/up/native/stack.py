@@ -38,7 +38,7 @@ class Runtime:
         executables: paths of nginx and redis-server, by name.
         launcher: builds the commands of the model servers.
         wrap: converts a program to one that runs in an image; returns it unchanged if there are no images.
-        backend: deployment, as a value of STACK.
+        backend: the deployment: `native` or `apptainer`, as in the setting STACK.
     """
 
     executables: Mapping[str, str]
@@ -61,7 +61,7 @@ class Stack:
         ports: address and port by name; the gateway's ports are first.
         host: host name or address at which this machine reaches the gateway.
         cache: Redis server of the result cache; None if there is no cache.
-        backend: deployment, as a value of STACK.
+        backend: the deployment: `native` or `apptainer`, as in the setting STACK.
     """
 
     programs: Sequence[Program]
@@ -125,7 +125,7 @@ def describe(
         running: state of the running stack; None if none runs.
 
     Raises:
-        StackError: there are too few GPUs, or a model server's program is not available.
+        StackError: there are too few GPUs, a model or the program of its server is missing, or a TLS file is unusable.
     """
     secrets, urls, has_rules = Secrets(run), model_servers.urls(settings, chosen), settings["RULES"] == "on"
     redis_servers = [redis(service, settings, run, secrets) for service in ("cache", "queue") if has_rules]
@@ -172,7 +172,7 @@ def _inputs(
     values = {
         **settings,
         **{server.url_setting: urls.get(server.url_setting, "") for server in SERVERS},
-        # `urls` has the reward model of this stack, but no external one.
+        # Unlike for judge and embedding server, `urls` does not have an external reward model.
         REWARD_MODEL.url_setting: urls.get(REWARD_MODEL.url_setting, settings[REWARD_MODEL.url_setting]),
         "REWARD_SOCKET": str(run.socket("rules")),
         tls.TRUST: tls.trusted_ca_file(settings),
@@ -191,7 +191,7 @@ def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
 def _gateway_files(
     settings: Settings, tls_config: Tls | None, paths: Mapping[str, str]
 ) -> Callable[[Mapping[str, Sequence[str]]], dict[str, str]]:
-    """Return a function that maps the servers of each service to the text of the gateway's files, by name."""
+    """Return a function of the servers of all services, by service, that returns the gateway's files, by name."""
     listen = {name: settings.listen(port) for name, port in ports.GATEWAY.items()}
     return lambda servers: gateway.files(servers, settings, listen, tls_config, paths)
 

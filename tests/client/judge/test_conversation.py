@@ -171,7 +171,7 @@ MALFORMED: dict[str, tuple[dict[str, Any], str, str]] = {
     "no content": (
         {"prompt": [{"role": "user", "content": [{"type": "image"}]}]},
         "images",
-        "more image parts without data than `images` has images",
+        "places for more images than `images` contains",
     ),
 }
 

@@ -44,7 +44,7 @@ _SMALL_POWERS = frozenset("123")
 
 
 def multiply_units(unit: Unit, other: Unit, power: int = 1) -> Unit:
-    """Return a unit times a power of another unit, without the zero points of temperature scales."""
+    """Return a unit times a power of another unit; a degree Celsius in the product counts as a kelvin."""
     dimensions = Counter(dict(unit.dimensions))
     for name, exponent in other.dimensions:
         dimensions[name] += exponent * power

@@ -31,8 +31,8 @@ class ImageReader:
     """Collects the images of one sample, in the order in which the judge sees them.
 
     Args:
-        extra: the sample's `extra_info`. Its field `images` lists an image for each image part without data, in order,
-            then images that belong to no part. If the field is false, the judge sees no images.
+        extra: the sample's `extra_info`. Its field `images` lists first the images for the message parts that only mark
+            the place of an image, then images that belong to no part. If the field is false, the judge sees no images.
         allow_urls: whether an image may be a web URL, which the judge's server then fetches.
     """
 
@@ -57,8 +57,8 @@ class ImageReader:
         source: Any = part
         if all(part.get(name) is None for name in SOURCES):
             if not self._pending:
-                why = "the messages have more image parts without data than `images` has images"
-                raise field_error(IMAGES, f"{why}; pass the data set's images, or images = false to judge without")
+                why = "the messages have places for more images than `images` contains"
+                raise field_error(IMAGES, f"{why}; pass the data set's images, or images = false for the text only")
             source = self._pending.pop(0)
         self._urls.append(self._to_url(source))
         return f"[image {len(self._urls)}]"

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class JudgeConfig:
-    """The configuration of a judge that a routes file defines, and the names of its settings in errors.
+    """The configuration of a judge that a routes file defines, and the names by which errors call its settings.
 
     Attributes:
         key_setting: where the judge's key is set, to complete "set … to the judge's key".
@@ -115,8 +115,9 @@ class JudgeConfig:
     def extra(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a sample's `extra_info`, in which the options of the routes file replace those of the sample.
 
-        Fields that select a server or a model are removed, with one warning for each judge and field. The sample's
-        template and `score_range` are removed if the judge has a template, and `POINTWISE_OPTIONS` with `compare`.
+        Fields that select a server or a model are removed, with one warning for each judge and field. If the judge has
+        a template, the sample's template and `score_range` are removed. If the judge has `compare`, the sample's
+        `POINTWISE_OPTIONS` are removed, too.
         """
         if not self._fixed_options and not any(name in extra for name in self._ignored):
             return extra
@@ -126,14 +127,14 @@ class JudgeConfig:
         return {**{name: value for name, value in extra.items() if name not in self._ignored}, **self._fixed_options}
 
     def rename_option(self, error: RequestError) -> RequestError:
-        """Return an error with the option's name in the routes file if the option is set there, else `error`."""
+        """Return the error, with the option's name in the routes file if the judge sets the option there."""
         name = (error.field or "").removeprefix("extra_info.")
         if name not in self._fixed_options:
             return error
         return RequestError(_rename_field(error, name, self.field_name(name)), self.field_name(name))
 
     def field_name(self, option: str) -> str:
-        """Return the full name of an option, in the routes file if it is set there, else in `extra_info`."""
+        """Return the full name of an option: in the routes file if the judge (or its `compare`) sets the option."""
         return _field_name(self.name, option) if option in self._fixed_options else f"extra_info.{option}"
 
 

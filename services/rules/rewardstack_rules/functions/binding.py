@@ -1,7 +1,8 @@
 """Bind the parameters of a reward function by name.
 
-Each trainer passes arguments in another order and with other names, so only a parameter's name decides which value it
-gets: the response, the reference, the prompt, or a field of `extra_info`.
+Trainers pass arguments in different orders and under different names. All their names are known here, so a parameter
+gets its value by its name, never by its position: the response, the reference, the prompt, another argument of the
+trainer, or a field of `extra_info`.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ MEANINGS = (
 )
 """Groups of parameter names, singular and plural, for the same kind of value."""
 MAX_TYPO_DISTANCE = 2
-"""Maximum number of letters by which a typo differs from a name, counting missing and extra letters.
+"""Maximum number of missing and extra letters in a typo. A replaced letter counts as two: one missing, one extra.
 
-So a typo has one letter replaced, or up to two missing or extra. `collection` is not a typo of `completion`.
+`collection` is not a typo of `completion`.
 """
 SignatureParameter = inspect.Parameter
 VARIADIC = (SignatureParameter.VAR_POSITIONAL, SignatureParameter.VAR_KEYWORD)
@@ -146,7 +147,7 @@ class _Binder:
             if meant:
                 raise RouteError(
                     f"parameter {name!r} would get the field {name!r} of extra_info; did you mean {meant!r}? rename "
-                    f"it, or read a field of that name as extra_info[{name!r}] by a parameter `extra_info`"
+                    f"it; if you mean the field, add a parameter `extra_info` and read extra_info[{name!r}]"
                 )
 
     def _require_response(self) -> None:
@@ -225,7 +226,7 @@ class _Binder:
         """Return getters for the values of `**kwargs` that are not fields of `extra_info`.
 
         For verl's functions these are verl's own arguments. For TRL's they are `prompts` and, unless a parameter gets
-        the reference, the reference under all its names. Other trainers' functions have none.
+        the reference, the reference under its singular names. Other trainers' functions have none.
         """
         if self._is_verl:
             keywords: Sequence[str] = ("data_source", "ground_truth", "extra_info")
@@ -298,7 +299,7 @@ def _extra_info(sample: Sample) -> dict[str, Any]:
 
 
 def _extra_info_without_source(sample: Sample) -> dict[str, Any]:
-    """Return `extra_info` without the `data_source`, which has a parameter of its own."""
+    """Return `extra_info` without the `data_source`, which is passed as an argument of its own."""
     return {name: value for name, value in sample.extra.items() if name != "data_source"}
 
 
@@ -340,7 +341,8 @@ def _collect_kwargs(
     """Return the values for `**kwargs`: the trainer's arguments and the fields of `extra_info` without a parameter.
 
     Args:
-        names: names to leave out: of the parameters, and of those that a `functools.partial` has set by keyword.
+        names: the fields of `extra_info` to leave out: those with the name of a parameter, or of an argument that a
+            `functools.partial` has set.
         keywords: getters for the trainer's arguments, by name.
         as_lists: whether each value is passed as a list with one element.
         sample: the sample to score.

@@ -19,10 +19,11 @@ from rewardstack_rules.jobs.link import RedisClient
 QUEUE = "rewardstack"
 """Queue to which every chunk is sent first."""
 MODEL_QUEUE = f"{QUEUE}-models"
-"""Queue for chunks that may wait for a model or run a program, if their first worker had no free thread for them."""
+"""Queue for chunks that a worker took from `QUEUE` and could not start: they may wait for a model or run a program, and
+the worker had no free thread for such chunks."""
 FUNCTION = "rewardstack_rules.jobs.chunk.run"
 CHUNK_TIMEOUT = 3600
-"""Timeout of a chunk, in seconds. The pipeline's deadlines are much shorter."""
+"""Maximum seconds that a worker's main thread may take for a chunk. Chunks in other threads have no such limit."""
 FAILURE_TTL = 3600
 """Seconds for which RQ keeps the record of an RQ job that raised."""
 BATCH = 1000
@@ -35,8 +36,8 @@ ChunkId = tuple[str, int]
 class ChunkJob(Job):
     """An RQ job: one delivery of one chunk.
 
-    RQ itself would import and call any function that a queue entry names. This class calls only `FUNCTION`, and no
-    callbacks, so that write access to the queue's Redis does not suffice to run code in a worker.
+    RQ itself would import and call any function that a queue entry names, and send requests to its webhooks. This class
+    calls only `FUNCTION`, so that write access to the queue's Redis does not suffice to run code in a worker.
     """
 
     @property
@@ -52,8 +53,9 @@ class ChunkJob(Job):
         return found
 
     def restore(self, raw_data: dict[Any, Any]) -> None:
-        """Read the entry, but ignore its callbacks."""
+        """Read the entry, but ignore its callbacks and webhooks."""
         super().restore(raw_data)
+        self.webhooks = []
         self._success_callback_name = self._failure_callback_name = self._stopped_callback_name = None
 
 

@@ -20,11 +20,11 @@ MAX_CACHED_SOURCES = 10_000
 FIXED_PARTS = frozenset({"positive", "negative", "similarity", "length_penalty", "logit"})
 """Names of the parts that are counted for judges, embedding servers and reward models.
 
-`positive` and `negative` are a judge's shares of a rubric's points, `similarity` and `length_penalty` are an embedding
-server's, `logit` is a reward model's. Other parts, such as a rubric's criteria, are not counted.
+A judge with a rubric has `positive` and `negative`, the shares of the positive and of the negative points that are met.
+An embedding server has `similarity` and `length_penalty`, and a reward model `logit`. Other parts are not counted.
 """
 MAX_PARTS = 16
-"""Maximum number of part names that are counted for each metric label of a reward function. Later names are ignored."""
+"""Maximum number of part names that are counted for each reward function's metric label. Later ones are ignored."""
 MAX_PART_NAME_LENGTH = 64
 """Maximum number of characters of a part name that a reward function may choose. Longer names are not counted."""
 MAX_SOURCE_LENGTH = 256
@@ -35,8 +35,8 @@ class RouteInfo(NamedTuple):
     """What the metrics need to know about the route of a source.
 
     Args:
-        name: metric label: the route's name if the route combines or shapes scores; otherwise empty, and the label is
-            the scorer (`Score.source`).
+        name: the route's name, which is the metric label, if the route combines or shapes scores; otherwise empty, and
+            the metric label is `Score.source`, the name of the scorer.
         bounds: the lowest and the highest possible reward.
         parts: names of the parts that are counted; None to count the first `MAX_PARTS` names.
     """
@@ -110,7 +110,7 @@ class RewardReader:
         try:
             route = self._routes.find(source)
             bounds = self._bounds(source)
-        except RewardstackError:  # a part of the route has an error, but was not needed for the score
+        except RewardstackError:  # an unknown source, or a part that was not needed for the score
             return RouteInfo("", (0.0, 1.0), FIXED_PARTS)
         if isinstance(route.target, Leaf):
             parts = None if route.target.kind == "rule" else FIXED_PARTS

@@ -92,7 +92,10 @@ def _std(counts: Snapshot, route: str, count: float) -> float | None:
 
 
 def _histogram(buckets: list[tuple[float, float]]) -> list[tuple[float | None, int]]:
-    """Return the number of rewards in each bucket, from cumulative counts, which a counter's reset may decrease."""
+    """Return the number of rewards in each bucket, from cumulative counts.
+
+    After a counter's reset, a bucket's count may be below that of the bucket before; it then counts as empty.
+    """
     below, found = 0.0, []
     for bound, cumulative in buckets:
         found.append((None if math.isinf(bound) else bound, round(max(0.0, cumulative - below))))

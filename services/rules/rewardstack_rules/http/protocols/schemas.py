@@ -1,7 +1,7 @@
 """JSON schemas of requests and replies, for the OpenAPI document.
 
-A request that does not match its schema gets an error. Some values may be anything, because a value that cannot be
-scored, such as a response that is not a string, only makes its sample unscored.
+A request whose structure does not match its schema gets an error. A value that cannot be scored, such as a response
+that is not a string or an invalid option, only makes its sample unscored; some values may therefore be anything.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(OBJECT)
 PROMPT: Schema = {"anyOf": [TEXT, MESSAGES]}
 REFERENCES = [{"type": "null"}, TEXT, NUMBER, array(TEXT)]
 REFERENCE: Schema = {"anyOf": [*REFERENCES, record({"target": {"anyOf": REFERENCES}}), OBJECT, array(OBJECT)]}
-"""A reference or a list of references, either of them also as `target` of an object; or the tests of a program (the
-last two alternatives)."""
+"""A reference or a list of references, alone or as the field `target` of an object; or the tests of a program, as an
+object or a list of objects."""
 CRITERION: Schema = {"anyOf": [TEXT, OBJECT]}
 RUBRIC: Schema = {"anyOf": [TEXT, array(CRITERION), OBJECT]}
 JUDGE_OPTIONS: dict[str, Schema] = {
@@ -96,7 +96,7 @@ REWARDS = {"rewards": array(NUMBER), "statuses": array(STATUS)}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 USAGE = closed_record({**dict.fromkeys(Usage._fields, COUNT), "uncounted": {"type": "integer"}})
 """Requests and tokens of a score. `uncounted` is the number of requests minus the number of replies that reported
-tokens. It is negative if the requests of such replies were counted in an earlier score."""
+tokens. It is negative if an earlier score counted the requests of these replies."""
 SCORE = closed_record(
     {
         "value": nullable(NUMBER),
