@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,13 +85,14 @@ def test_metrics_over_all_workers(start: Start) -> None:
     assert metric(text, 'rewardstack_request_duration_seconds_count{endpoint="/v1/score"}') == 21
 
 
-def test_stop_in_flight(start: Start, tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [("--workers", "2"), ()])
+def test_stop_in_flight(start: Start, tmp_path: Path, arguments: Sequence[str]) -> None:
     """After SIGTERM a request in flight is answered, and nothing is left of the server."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     body = f"    pathlib.Path({str(begun := tmp_path / 'begun')!r}).touch()\n    time.sleep(1)\n    return 1.0\n"
     (mine := tmp_path / "mine.py").write_text(SOURCE + body)
-    server = start("--workers", "2", REWARD_FUNCTIONS=mine, TMPDIR=temporary)
+    server = start(*arguments, REWARD_FUNCTIONS=mine, TMPDIR=temporary)
     left = [*temporary.iterdir()]
 
     with ThreadPoolExecutor() as pool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
-from typing import Any
+import threading
+from collections.abc import Iterator
+from typing import Any, cast
 
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
@@ -25,6 +27,11 @@ class _Handler(WSGIRequestHandler):
         with contextlib.suppress(SlowClientError):
             super().handle()
 
+    def run_wsgi(self) -> None:
+        """Answer one request, and count it as in flight until then."""
+        with cast(_Server, self.server).count_request():
+            super().run_wsgi()
+
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Log nothing."""
 
@@ -34,6 +41,28 @@ class _Server(ThreadedWSGIServer):
 
     slots = ClientSlots(sys.maxsize)
 
+    def __init__(self, *args: Any) -> None:
+        self._in_flight = 0
+        self._change = threading.Condition()
+        super().__init__(*args)
+
+    @contextlib.contextmanager
+    def count_request(self) -> Iterator[None]:
+        """Count a request as in flight within this context."""
+        with self._change:
+            self._in_flight += 1
+        try:
+            yield
+        finally:
+            with self._change:
+                self._in_flight -= 1
+                self._change.notify_all()
+
+    def drain(self, seconds: float) -> None:
+        """Wait until no request is in flight, for at most `seconds`."""
+        with self._change:
+            self._change.wait_for(lambda: not self._in_flight, seconds)
+
     def get_request(self) -> tuple[PacedSocket, Any]:
         """Accept a connection, and return it with the client's address."""
         client, address = super().get_request()
@@ -41,7 +70,7 @@ class _Server(ThreadedWSGIServer):
 
 
 def serve(settings: Settings) -> None:
-    """Serve requests in this process until SIGTERM or SIGINT.
+    """Serve requests in this process until SIGTERM or SIGINT; then finish those in flight, within `DRAIN_TIMEOUT`.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -57,4 +86,5 @@ def serve(settings: Settings) -> None:
         server.serve_forever()
     finally:
         server.server_close()
+        server.drain(settings.drain_timeout)
         deregister(app)
