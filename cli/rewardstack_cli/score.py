@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
     """Score IN, or print the estimated cost.
 
     Returns:
-        The exit status: 0 if every row has a score (with `--table`: is `ok`; with `--dry-run`: can be scored), else 3;
-        130 or 143 after an interruption.
+        The exit status: 0 if every row has a score, else 3. With `--table`, 0 if every row is `ok`; with `--dry-run`, 0
+        if every row can be scored. 130 or 143 after an interruption.
 
     Raises:
         RewardstackError: the run failed; finished scores are in OUT, or in `OUT.partial` if OUT is parquet.

@@ -27,8 +27,8 @@ from rewardstack_cli.data.rows import SCORE_FIELDS, Row, input_fields, score_fie
 from rewardstack_cli.progress import MISSING_STATUSES, Tally
 
 SYNC_INTERVAL = 1.0
-"""Minimum seconds between two syncs to disk. A crash of the machine can lose rows that were appended less than this
-time after the last sync."""
+"""Minimum seconds between two syncs to disk. Rows that were appended sooner after a sync are on disk only after the
+next one; a crash of the machine can lose them."""
 
 log = logging.getLogger(__name__)
 
@@ -181,7 +181,12 @@ class Rewriter:
         new.truncate(0)
 
     def put(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """For each of the next rows without a score, copy the old lines up to its line, and write its new line."""
+        """Replace the lines of rows without a score: copy the lines before each, and write its new line.
+
+        Args:
+            rows: the next rows that `rows_without_score` yields.
+            scores: their new scores.
+        """
         for row, score in zip(rows, scores, strict=False):
             for line in self._old:
                 if status := _missing_status(line):

@@ -142,7 +142,7 @@ def connect(address: str) -> None:
         UnreachableError: there is no cluster at this address.
     """
     has_token = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
-    # Else Ray 2.59 and later would use token authentication, with a token in the home directory.
+    # If RAY_AUTH_MODE is unset, Ray 2.59 and later use token authentication, with a token in the home directory.
     os.environ.setdefault("RAY_AUTH_MODE", "token" if has_token else "disabled")
     import ray  # reads the variables above
 

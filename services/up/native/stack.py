@@ -96,7 +96,7 @@ class Stack:
         return next((engine.served_name(program.command) for program in self.programs if program.name == "judge"), "")
 
     def files(self, run: RunDir) -> dict[str, str]:
-        """Return the text of all files except secrets, by file name."""
+        """Return the text of all files except those in `secrets`, by file name."""
         return {**config.files([*self.programs, self.watch], run), **self.configuration, **self.gateway}
 
     def to_state(self, session: int) -> Running:
@@ -172,7 +172,7 @@ def _inputs(
     values = {
         **settings,
         **{server.url_setting: urls.get(server.url_setting, "") for server in SERVERS},
-        # Unlike for judge and embedding server, `urls` does not have an external reward model.
+        # `urls` has the URL of an external judge or embedding server, but not of an external reward model.
         REWARD_MODEL.url_setting: urls.get(REWARD_MODEL.url_setting, settings[REWARD_MODEL.url_setting]),
         "REWARD_SOCKET": str(run.socket("rules")),
         tls.TRUST: tls.trusted_ca_file(settings),
@@ -191,7 +191,7 @@ def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
 def _gateway_files(
     settings: Settings, tls_config: Tls | None, paths: Mapping[str, str]
 ) -> Callable[[Mapping[str, Sequence[str]]], dict[str, str]]:
-    """Return a function of the servers of all services, by service, that returns the gateway's files, by name."""
+    """Return a function that renders the gateway's files, by name, from the addresses of each service's servers."""
     listen = {name: settings.listen(port) for name, port in ports.GATEWAY.items()}
     return lambda servers: gateway.files(servers, settings, listen, tls_config, paths)
 

@@ -65,7 +65,7 @@ def parse_info(reply: bytes) -> ServerInfo | None:
     if not isinstance(model, str) or not model:
         return None
     identity = {name: fields.get(name) for name in ("model_id", "model_sha", "model_dtype", "model_type")}
-    # TEI refuses a request that has more texts than `max_concurrent_requests`, which limits texts.
+    # Despite its name, `max_concurrent_requests` counts texts: TEI refuses a request with more texts than that.
     permits = _positive_int(fields.get("max_concurrent_requests"), 0)
     batch = min(_positive_int(fields.get("max_client_batch_size"), BATCH), permits or MAX_BATCH, MAX_BATCH)
     return ServerInfo(json.dumps(identity, sort_keys=True), model, batch, permits // batch)

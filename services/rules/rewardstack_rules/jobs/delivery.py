@@ -19,8 +19,8 @@ from rewardstack_rules.jobs.link import RedisClient
 QUEUE = "rewardstack"
 """Queue to which every chunk is sent first."""
 MODEL_QUEUE = f"{QUEUE}-models"
-"""Queue for chunks that a worker took from `QUEUE` and could not start: they may wait for a model or run a program, and
-the worker had no free thread for such chunks."""
+"""Queue for chunks that need a background thread, because scoring them may wait for a model or a program. A worker that
+takes such a chunk from `QUEUE` and has no free thread puts it here."""
 FUNCTION = "rewardstack_rules.jobs.chunk.run"
 CHUNK_TIMEOUT = 3600
 """Maximum seconds that a worker's main thread may take for a chunk. Chunks in other threads have no such limit."""

@@ -96,7 +96,8 @@ REWARDS = {"rewards": array(NUMBER), "statuses": array(STATUS)}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 USAGE = closed_record({**dict.fromkeys(Usage._fields, COUNT), "uncounted": {"type": "integer"}})
 """Requests and tokens of a score. `uncounted` is the number of requests minus the number of replies that reported
-tokens. It is negative if an earlier score counted the requests of these replies."""
+tokens. It can be negative: if a reply arrives after an earlier score has counted its request, this score has the reply
+only."""
 SCORE = closed_record(
     {
         "value": nullable(NUMBER),
