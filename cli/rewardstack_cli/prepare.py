@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         The exit status, 0.
 
     Raises:
-        RewardstackError: the input cannot be used, an option is wrong, or no rows are left.
+        RewardstackError: the input cannot be used, an option is wrong, or no rows are left to train on.
     """
     parquet.require_pyarrow()
     prepared = args.recipe.prepare(args)

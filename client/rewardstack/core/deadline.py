@@ -1,8 +1,8 @@
 """Deadlines of samples.
 
-A sample's timeout starts when the sample arrives. It restarts when the sample is sent and, while the sample is queued,
-whenever the service answers any request. So a large batch does not time out in the queue, but samples for a dead
-service do.
+A sample's timeout starts when the sample arrives. It restarts when the sample is first sent (but not for a retry) and,
+while the sample is queued, whenever the service answers any request. So a large batch does not time out in the queue,
+but samples for a dead service do.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Deadline:
     """The deadline of one caller, which waits for one or more requests.
 
     Attributes:
-        service: service that last got a request of the caller, to queue or to send it; None before that.
+        service: service to which the caller's last request was passed, where it may still be queued; None at first.
         effective_timeout: the timeout in seconds, at most `limit`.
         is_abandoned: whether the caller was cancelled.
 
     Args:
-        timeout: idle timeout in seconds: it restarts when a request is sent or a queue makes progress.
+        timeout: idle timeout in seconds: it restarts when a request is first sent, and when a queue makes progress.
         limit: total timeout in seconds, which never restarts; None for no total timeout.
     """
 
@@ -107,7 +107,7 @@ class SharedDeadline:
     Attributes:
         attempt_bounds: the callers' longest timeout in seconds, and the time on `time.monotonic()` at which the last of
             their total timeouts ends.
-        service: service that last got the call, to queue or to send it; None before that.
+        service: service to which the call was last passed, where it may still be queued; None at first.
 
     Args:
         deadline: the first caller's deadline.
@@ -200,8 +200,8 @@ class SharedDeadline:
 class AttemptTimeout:
     """The time limit of the attempts to send a call; it grows when callers with more time join.
 
-    All attempts of a call share one time limit. Once the service has answered another request, the next attempt gets
-    a new one.
+    A call's attempts share this time limit until the service answers another request. The next attempt then starts a
+    new time limit.
 
     Args:
         deadline: the deadline that all callers share.
@@ -228,7 +228,7 @@ def timeout_message(
     Args:
         deadline: the deadline of the caller that gives up.
         call_deadline: the deadline of the call; None if it is `deadline`.
-        queue_state: state of the queue, to report if no service got the call yet.
+        queue_state: state of the queue, to report if no request was passed to a service yet.
     """
     service = (call_deadline.service if call_deadline is not None else None) or deadline.service
     cause = service.cause() if service is not None else queue_state

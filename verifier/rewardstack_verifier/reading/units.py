@@ -164,7 +164,7 @@ class _Reader:
         return ()
 
     def _is_preposition(self) -> bool:
-        """Return whether the next token is the word "in" before another word, not inches: `5 g in total`."""
+        """Return whether the next token is the preposition "in", as in `5 g in total`; no word follows inches."""
         return self._text() == "in" and self.at + 1 < len(self.tokens) and self._is_word(self.at + 1)
 
     def _read_power(self) -> int:

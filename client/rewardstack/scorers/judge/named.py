@@ -41,7 +41,8 @@ class JudgeConfig:
     """The configuration of a judge that a routes file defines, and the names by which errors call its settings.
 
     Attributes:
-        key_setting: where the judge's key is set, to complete "set … to the judge's key".
+        key_setting: the variable with the judge's key, which errors name after "set"; if the judge has none, the field
+            of the routes file that can name one.
         rate_limits: maximum requests and maximum tokens per minute; 0 for no limit.
 
     Args:
@@ -62,16 +63,16 @@ class JudgeConfig:
         self.model_setting = f"judges.{judge.name}.model"
         self._judge = judge
         self.comparison = judge.comparison
-        comparison_options = COMPARISON_OPTIONS[judge.comparison.mode] if judge.comparison else {}
+        self._comparison_options = COMPARISON_OPTIONS[judge.comparison.mode] if judge.comparison else {}
         template_text = judge.template or (comparison_template(judge.comparison.mode) if judge.comparison else "")
         template = {"prompt_template": template_text} if template_text else {}
         score_range = {RANGE: judge.score_range} if judge.score_range else {}
-        self._fixed_options = {**judge.options, **template, **score_range, **comparison_options}
+        self._fixed_options = {**judge.options, **template, **score_range, **self._comparison_options}
         self._ignored = frozenset(
             (
                 *SERVER_FIELDS,
                 *((*TEMPLATES, RANGE) if template_text else ()),
-                *(POINTWISE_OPTIONS if comparison_options else ()),
+                *(POINTWISE_OPTIONS if self._comparison_options else ()),
             )
         )
 
@@ -127,14 +128,16 @@ class JudgeConfig:
         return {**{name: value for name, value in extra.items() if name not in self._ignored}, **self._fixed_options}
 
     def rename_option(self, error: RequestError) -> RequestError:
-        """Return the error, with the option's name in the routes file if the judge sets the option there."""
+        """Return the error, with the option's full name (see `field_name`)."""
         name = (error.field or "").removeprefix("extra_info.")
         if name not in self._fixed_options:
             return error
         return RequestError(_rename_field(error, name, self.field_name(name)), self.field_name(name))
 
     def field_name(self, option: str) -> str:
-        """Return the full name of an option: in the routes file if the judge (or its `compare`) sets the option."""
+        """Return an option's full name: in the judge's table if the table sets the option, else in `extra_info`."""
+        if option in self._comparison_options:
+            return f"judges.{self.name}.compare"
         return _field_name(self.name, option) if option in self._fixed_options else f"extra_info.{option}"
 
 
@@ -153,7 +156,7 @@ def check_named_judge(judge: NamedJudge) -> None:
         if name in POINTWISE_OPTIONS and judge.comparison is not None:
             raise judge.error(f"options.{name}", "has no meaning for a judge with compare; leave it out")
         if name == "images" and value is not False:
-            raise judge.error("options.images", "must be false, to judge without images, or left out")
+            raise judge.error("options.images", "must be false (the judge then sees no images); or leave it out")
         if is_missing(value):
             raise judge.error(f"options.{name}", "has no value; leave it out")
     if judge.comparison is not None and judge.template in BUILTIN:

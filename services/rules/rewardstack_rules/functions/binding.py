@@ -1,8 +1,8 @@
 """Bind the parameters of a reward function by name.
 
-Trainers pass arguments in different orders and under different names. All their names are known here, so a parameter
-gets its value by its name, never by its position: the response, the reference, the prompt, another argument of the
-trainer, or a field of `extra_info`.
+Trainers pass arguments in different orders and under different names. All their names are known here, so a parameter's
+name, never its position, selects its value. The value is the response, the reference, the prompt, another argument of
+the trainer, or a field of `extra_info`.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class BoundFunction:
     Args:
         evaluate: scores a response.
         needs_reference: whether a sample without a reference is unscored.
-        fields: the fields of `extra_info` that the function reads; `*` for all. A `data_source` that it reads is
-            listed besides `*`, because the sample may have it outside of `extra_info`.
+        fields: the fields of `extra_info` that the function reads; `*` for all. If it reads `data_source`, that is
+            listed even after `*`, because a sample may have its `data_source` outside of `extra_info`.
         field_parameters: the fields of `extra_info` that are parameters of the function.
     """
 
@@ -177,7 +177,7 @@ class _Binder:
         return Parameter(name, self._getter(name), default, self._is_list(name), by_position)
 
     def _is_field(self, name: str) -> bool:
-        """Return whether a parameter gets the field of `extra_info` with its name."""
+        """Return whether a parameter gets the field of `extra_info` with its name, and nothing in its place."""
         if name in SLIME or name == "args":
             return not self._is_slime
         return name not in GETTERS and name not in UNAVAILABLE
@@ -201,7 +201,7 @@ class _Binder:
         return SLIME_GETTERS.get(name) or GETTERS[name]
 
     def _required(self, named: Sequence[SignatureParameter]) -> dict[str, Sequence[str]]:
-        """Return the required parameters that come from `extra_info`, each with the fields that can provide it."""
+        """Return the parameters without which a sample is unscored, each with the fields that can provide it."""
         empty = [parameter.name for parameter in named if parameter.default is SignatureParameter.empty]
         required: dict[str, Sequence[str]] = {name: (name,) for name in empty if self._is_field(name)}
         if "prompt" in empty and not self._is_areal:
@@ -286,7 +286,7 @@ def _openrlhf_prompt(sample: Sample) -> str:
 
 
 def _query(sample: Sample) -> str:
-    """Return the prompt and the response as one text: OpenRLHF's functions remove the prompt by its length."""
+    """Return the prompt and the response as one text, from which OpenRLHF's functions cut off the prompt."""
     return _openrlhf_prompt(sample) + sample.response
 
 

@@ -44,14 +44,14 @@ def statistics(counts: Snapshot, route: str, since_start: Snapshot) -> dict[str,
     Args:
         counts: the route's counts in the period; the buckets of the histogram are cumulative.
         route: name of the route.
-        since_start: the route's counts since the servers' start, which have all buckets, even those without a reward in
-            the period.
+        since_start: the route's counts since the start of the servers that run now. They have all buckets, even those
+            without a reward in the period; empty if none of these servers has scored the route.
 
     Returns:
         `count`; `mean` and `std` (standard deviation), None without rewards; `zeros` (number of rewards that are 0);
         `maxima` (number of rewards at the route's upper bound), None if the route has no upper bound; `groups`;
         `groups_without_spread` (number of groups whose rewards are all equal, so that their advantages are 0);
-        `histogram` (pairs of a bucket's upper bound, None for infinity, and the number of rewards in the bucket);
+        `histogram` (for each bucket, its upper bound and its number of rewards; the bound is None for infinity);
         `parts` (the mean of each part).
     """
     bounds = sorted({float(key[1]) for key in (*since_start, *counts) if key[0] == REWARDS})
