@@ -1,4 +1,4 @@
-"""`rewardstack explain`: show how one sample gets its score: a formula, the facts of its parts; with `-v`, all steps."""
+"""`rewardstack explain`: show how one sample gets its score: a formula, and the facts of its parts; `-v`: all steps."""
 
 from __future__ import annotations
 
