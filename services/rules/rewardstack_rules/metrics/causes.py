@@ -52,6 +52,7 @@ CAUSES = (
     ("its group", "the group is incomplete or invalid"),
     (NO_REFERENCE, "the reference is missing"),
     ("the reference holds", "the reference cannot be read"),
+    ("ground_truth: missing", "the reference is missing"),
     ("ground_truth", "the reference is malformed"),
     ("solution_str", "the response is malformed"),
     ("extra_info", "an option in extra_info is wrong"),

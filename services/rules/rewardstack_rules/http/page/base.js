@@ -48,7 +48,7 @@ function share(part, all) {
   if (!all) return "–";
   if (part < all && part / all > 0.999) return "> 99.9%";
   if (part > 0 && part / all < 0.001) return "< 0.1%";
-  return percent.format(part / all);
+  return percent.format(Math.min(1, part / all)); // counts are read one after another, while samples arrive
 }
 
 function round(seconds) {

@@ -10,7 +10,7 @@ function showTiles(status, seconds) {
     ["Scored (ok)", share(hour.ok, all), `${whole.format(hour.failed)} failed, ${whole.format(hour.unscored)} unscored, ${whole.format(hour.fallback)} fallback`],
     ["From the cache", share(cached, all), plural(cached, "sample", "samples")],
     ["Model tokens", brief.format(tokens), plural(requests, "request", "requests")],
-    ["Jobs", "running" in open ? whole.format(open.running + open.queued) : "–", "running" in open ? `${whole.format(open.running)} running, ${whole.format(open.queued)} queued` : "no queue"],
+    ["Open jobs", "running" in open ? whole.format(open.running + open.queued) : "–", "running" in open ? `${whole.format(open.running)} running, ${whole.format(open.queued)} queued` : "no queue"],
   ]);
 }
 
@@ -44,6 +44,8 @@ function showRoutes(status, seconds) {
   ], status.routes, "Nothing has been scored since the server started.");
 }
 
+const failedFirst = (causes) => [...causes.filter((one) => one.status === "failed"), ...causes.filter((one) => one.status !== "failed")];
+
 function showErrors(status) {
   const down = status.services.filter((one) => one.up === false).map((one) => (
     { cause: `${one.service} down`, problem: one.problem, route: one.address, status: "down" }));
@@ -53,7 +55,7 @@ function showErrors(status) {
     { title: "Route or address", kind: "half", label: "", show: (one) => ("hour" in one ? one.route : showAddress(one.route)), mark: (one) => ("hour" in one ? "" : "most") },
     { title: "Status", kind: "word", label: "", show: (one) => one.status, mark: (one) => ("hour" in one ? "gone" : "") },
     { title: "Samples", kind: "n half", label: "", show: (one) => ("hour" in one ? make("span", {}, whole.format(one.hour), narrow(` ${one.hour === 1 ? "sample" : "samples"} ${one.status}`)) : ""), mark: (one) => ("hour" in one ? "" : "gone") },
-  ], [...down, ...status.causes], sum(Object.values(status.samples.hour)) ? "None: every sample of the last hour was scored." : "None: no samples in the last hour.");
+  ], [...down, ...failedFirst(status.causes)], sum(Object.values(status.samples.hour)) ? "None: every sample of the last hour was scored." : "None: no samples in the last hour.");
   at("causes-help").hidden = !(down.length || status.causes.length);
 }
 
@@ -66,7 +68,7 @@ function noSignal(rewards) {
 function showRewards(status) {
   const routes = status.routes.filter((one) => one.rewards.hour.count), of = (show) => (one) => show(one.rewards.hour, one);
   const figure = (title, show, more) => ({ title, kind: "n", show: of(show), ...more });
-  const known = (value) => (value === null ? "–" : decimals.format(value));
+  const known = (value) => (value === null ? "–" : value > 0 && value < 0.0005 ? "< 0.001" : decimals.format(value));
   table("rewards", "Rewards over the last hour", [
     { title: "Route", kind: "name full", label: "", show: of((rewards, one) => named(one.route, noSignal(rewards))) },
     { title: "Distribution", kind: "half", label: "", show: of(bars) },
@@ -82,6 +84,13 @@ function showRewards(status) {
 }
 
 const ENDED = 3; // jobs that have ended and are listed
+
+// When a running job ends if the rest takes as long per sample as what is done.
+function expectedEnd(job, now) {
+  if (!job.started_at || !job.done) return "–";
+  const started = Date.parse(job.started_at) / 1000;
+  return `about ${clock(started + ((now - started) * job.items) / job.done)}`;
+}
 
 function showJobs(status) {
   const known = document.getElementById("jobs-known");
@@ -99,9 +108,9 @@ function showJobs(status) {
     { title: "Status", show: (one) => one.status },
     { title: "Progress", kind: "half", label: "", show: (one) => make("progress", { max: 1, value: one.progress, "aria-label": `${one.done} of ${one.items} samples` }) },
     number("failed", (one) => one.statuses.failed, { mark: (one) => (one.statuses.failed ? "ill" : "") }),
-    { title: "Samples", kind: "n half", show: (one) => `${whole.format(one.done)} of ${whole.format(one.items)}` },
+    { title: "Samples", kind: "n half", show: (one) => `${whole.format(one.done)} of ${whole.format(one.items)} (${share(one.done, one.items)})` },
     { title: "Submitted", kind: "n", show: (one) => clock(Date.parse(one.submitted_at) / 1000) },
-    { title: "Ended", kind: "n", show: (one) => (one.ended_at ? clock(Date.parse(one.ended_at) / 1000) : "–") },
+    { title: "End", kind: "n", show: (one) => (one.ended_at ? clock(Date.parse(one.ended_at) / 1000) : expectedEnd(one, status.at)) },
   ], status.own_jobs.filter((one, i) => !one.ended_at || i < own + ENDED), none);
   const items = jobs.rewardstack_job_samples_total;
   if (items) {
