@@ -151,11 +151,11 @@ def test_killed(node: Node) -> None:
 
 
 def test_down(node: Node) -> None:
-    """After down no process is left, and no file outside of the tree and the run folder."""
+    """After down no process is left, and no file outside of the tree, the run folder and the installer's cache."""
     assert node.status("down") == 0, node.said("down")
     assert len(node.lines("processes")) > 10 and node.lines("processes-after") == []
     new = {*node.lines("files-after")} - {*node.lines("files-before")}
-    assert [path for path in new if not path.startswith("/tmp/rewardstack-user")] == []
+    assert [path for path in new if not path.startswith(("/tmp/rewardstack-user", "/home/user/.cache/uv"))] == []
 
 
 def test_images_alone(node: Node) -> None:
