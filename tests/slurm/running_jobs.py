@@ -157,9 +157,9 @@ class Pool:
         return self.folder / f"cluster.{replica}.0.json"
 
     def followed(self) -> str:
-        """What the follower has said."""
-        logs = f"cat /tmp/rewardstack-{self.job}.0-*/logs/supervisord-following.log"
-        return self.cluster.run(logs, check=False) or "nothing"
+        """The lists of replicas that the stack's `watch` has logged."""
+        log = f"grep -F {self.folder}: /tmp/rewardstack-{self.job}.0-*/logs/watch.log"
+        return self.cluster.run(log, check=False) or "nothing"
 
     def score(self, samples: Path) -> str:
         """The command that scores samples where the file of endpoints says, again and again until told to stop."""
