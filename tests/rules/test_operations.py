@@ -86,10 +86,11 @@ def test_metrics_over_all_workers(start: Start) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--workers", "2"), ()])
-def test_stop_in_flight(start: Start, tmp_path: Path, arguments: Sequence[str]) -> None:
+def test_stop_in_flight(
+    start: Start, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, arguments: Sequence[str]
+) -> None:
     """After SIGTERM a request in flight is answered, and nothing is left of the server."""
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
+    temporary = tmp_path_factory.mktemp("t")  # a short path, because isolated processes keep their sockets in it
     body = f"    pathlib.Path({str(begun := tmp_path / 'begun')!r}).touch()\n    time.sleep(1)\n    return 1.0\n"
     (mine := tmp_path / "mine.py").write_text(SOURCE + body)
     server = start(*arguments, REWARD_FUNCTIONS=mine, TMPDIR=temporary)
