@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack import Request
+from rewardstack import Request, client
 from rewardstack.transport import endpoint
 from tests.support.servers import FaultServer
 
@@ -26,7 +27,7 @@ def one_judge() -> Iterator[FaultServer]:
 
 
 @pytest.fixture
-def judge(one_judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultServer:
+def judge(one_judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
     """A judge to which LLM_JUDGE_SERVER_URL points, without memory of other tests on either side.
 
     No request counts as stuck within a minute: on a busy machine, hedges would change the number of requests.
@@ -34,7 +35,9 @@ def judge(one_judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultServe
     monkeypatch.setattr(endpoint, "MIN_STUCK", 60.0)
     monkeypatch.setattr("rewardstack.client._clients", {})  # an earlier test's may know that the judge stalls
     forget(one_judge, monkeypatch)
-    return one_judge
+    yield one_judge
+    for loop, used in client._clients.items():  # else it goes on probing a judge that stalled
+        asyncio.run_coroutine_threadsafe(used.close(), loop).result(10)
 
 
 def forget(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
