@@ -154,7 +154,8 @@ def test_all_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         pq.write_table(content, path, compression="zstd", store_schema=store_schema)
         read = parquet.read_rows(path)
         with pytest.raises(RequestError, match="1,000 times the size of the file; .*JSONL"):
-            assert sum(1 for _ in read) < 0
+            for _ in read:
+                pass
         assert path.stat().st_size < MEGABYTE // 16
     monkeypatch.undo()
     assert sum(1 for _ in parquet.read_rows(path)) == 64

@@ -176,7 +176,7 @@ class EndpointPool:
                 timeout = deadline.start_attempt()
             if self._outage.is_hopeless(message.method, timeout):
                 self._release_slot(endpoint)
-                raise self._timeout_error(None if failures is None else failures.error)
+                raise self._timeout_error(failures)
             try:
                 return await self._attempt(endpoint, message, timeout, failures)
             except (OverloadError, UnreachableError, RejectedError, ReplyError) as error:
@@ -415,7 +415,7 @@ class EndpointPool:
                 deadline.leave_queue(self)
             if endpoint is not None:
                 return endpoint
-        raise self._timeout_error(None if failures is None else failures.error)
+        raise self._timeout_error(failures)
 
     def _seconds_left(self, deadline: SharedDeadline, failures: Failures | None) -> float:
         """Return the estimated seconds until a queued request gives up."""
@@ -434,8 +434,8 @@ class EndpointPool:
         down = time.monotonic() - max(endpoint.failure.down_since for endpoint in self._endpoints)
         raise UnreachableError(f"{cause}; unavailable for {down:.1f} s, failing fast until a health probe succeeds")
 
-    def _timeout_error(self, last_error: ServiceError | None) -> DeadlineError:
-        cause = self.cause()
+    def _timeout_error(self, failures: Failures | None) -> DeadlineError:
+        cause, last_error = self.cause(), None if failures is None else failures.error
         last = "" if last_error is None or str(last_error) in cause else f"{last_error}; "
         return DeadlineError(f"no answer in time; last: {last}{cause}")
 

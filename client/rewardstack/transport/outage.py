@@ -145,7 +145,7 @@ class Outage:
         ]
         return max(ends) - time.monotonic()
 
-    def stalls(self, method: str, timeout: float) -> Sequence[Stall]:
+    def _stalls(self, method: str, timeout: float) -> Sequence[Stall]:
         """Return the stalls of all available endpoints; none unless each has lasted about as long as a call waits.
 
         Args:
@@ -167,7 +167,7 @@ class Outage:
             UnreachableError: the endpoints have been stalled for at least the time that the call would wait.
         """
         timeout = deadline.effective_timeout
-        stalls = self.stalls(method, timeout)
+        stalls = self._stalls(method, timeout)
         if not stalls:
             return
         self.probe()
@@ -180,7 +180,7 @@ class Outage:
     def is_hopeless(self, method: str, timeout: AttemptTimeout) -> bool:
         """Return whether a queued call comes too late: the service is stalled, and little of its time is left."""
         seconds = timeout.deadline.effective_timeout
-        return timeout.remaining() < (1 - MIN_SHARE) * seconds and bool(self.stalls(method, seconds))
+        return timeout.remaining() < (1 - MIN_SHARE) * seconds and bool(self._stalls(method, seconds))
 
     async def wait_for_probe(self, deadline: SharedDeadline) -> None:
         """Start probing; wait for the first probe only if the last failure is outdated."""

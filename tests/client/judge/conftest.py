@@ -33,10 +33,10 @@ def judge(one_judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[F
     No request counts as stuck within a minute: on a busy machine, hedges would change the number of requests.
     """
     monkeypatch.setattr(endpoint, "MIN_STUCK", 60.0)
-    monkeypatch.setattr("rewardstack.client._clients", {})  # an earlier test's may know that the judge stalls
+    monkeypatch.setattr(client, "_clients", {})  # an earlier test's may know that the judge stalls
     forget(one_judge, monkeypatch)
     yield one_judge
-    for loop, used in client._clients.items():  # else it goes on probing a judge that stalled
+    for loop, used in client._clients.items():  # else it continues to probe a judge that stalled
         asyncio.run_coroutine_threadsafe(used.close(), loop).result(10)
 
 

@@ -22,14 +22,13 @@ from rewardstack.errors import ConfigError
 from rewardstack.routing.syntax import template_files
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.catalog import load_registry
+from rewardstack_rules.functions.fingerprint import OWN_PACKAGES
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 
 POLL_SECONDS = 0.2
 LOAD_SECONDS = 60
 """Timeout for loading the files and everything that they import, in seconds."""
-OWN = frozenset({"rewardstack", "rewardstack_rules", "rewardstack_settings", "rewardstack_verifier"})
-"""Our packages, which are never reloaded: a reward function may be in a folder that contains a checkout of them."""
 
 log = logging.getLogger("rewardstack_rules.reload")
 
@@ -126,7 +125,8 @@ def _load(settings: Settings, known: Collection[Path]) -> tuple[list[str], str]:
     except ConfigError as why:
         error = str(why)
     folders = {file.parent for file in settings.function_files}
-    new = [module for name, module in [*sys.modules.items()] if name not in loaded and name.split(".")[0] not in OWN]
-    modules = (Path(getattr(module, "__file__", None) or "/") for module in new)
+    # A reward function may be in a folder that contains a checkout of our packages, which are never reloaded.
+    new = {name for name in sys.modules.keys() - loaded if name.partition(".")[0] not in OWN_PACKAGES}
+    modules = (Path(getattr(sys.modules[name], "__file__", None) or "/") for name in new)
     files |= {file for file in modules if folders & {*file.parents} and "site-packages" not in file.parts}
     return [*map(str, files)], error

@@ -44,9 +44,8 @@ function showRoutes(status, seconds) {
   ], status.routes, "Nothing has been scored since the server started.");
 }
 
-const failedFirst = (causes) => [...causes.filter((one) => one.status === "failed"), ...causes.filter((one) => one.status !== "failed")];
-
 function showErrors(status) {
+  const causes = [...status.causes].sort((a, b) => (b.status === "failed") - (a.status === "failed"));
   const down = status.services.filter((one) => one.up === false).map((one) => (
     { cause: `${one.service} down`, problem: one.problem, route: one.address, status: "down" }));
   table("causes", "Errors over the last hour", [
@@ -55,7 +54,7 @@ function showErrors(status) {
     { title: "Route or address", kind: "half", label: "", show: (one) => ("hour" in one ? one.route : showAddress(one.route)), mark: (one) => ("hour" in one ? "" : "most") },
     { title: "Status", kind: "word", label: "", show: (one) => one.status, mark: (one) => ("hour" in one ? "gone" : "") },
     { title: "Samples", kind: "n half", label: "", show: (one) => ("hour" in one ? make("span", {}, whole.format(one.hour), narrow(` ${one.hour === 1 ? "sample" : "samples"} ${one.status}`)) : ""), mark: (one) => ("hour" in one ? "" : "gone") },
-  ], [...down, ...failedFirst(status.causes)], sum(Object.values(status.samples.hour)) ? "None: every sample of the last hour was scored." : "None: no samples in the last hour.");
+  ], [...down, ...causes], sum(Object.values(status.samples.hour)) ? "None: every sample of the last hour was scored." : "None: no samples in the last hour.");
   at("causes-help").hidden = !(down.length || status.causes.length);
 }
 
