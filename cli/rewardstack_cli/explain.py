@@ -1,4 +1,4 @@
-"""`rewardstack explain`: show how one sample gets its score: a formula, and the facts of its parts; `-v`: all steps."""
+"""`rewardstack explain`: show how one sample gets its score: as a formula with a line about each part, or all steps."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _read_sample(args: argparse.Namespace) -> Request:
     """
     if (args.input is None) == (args.solution is None):
         raise RequestError("explain: give one sample, as FILE --row N or as --data-source NAME --solution TEXT", "FILE")
-    if args.input is None:  # errors then locate the sample as `the command line, --solution`
+    if args.input is None:  # there is no file; errors begin with `the command line, --solution`
         row = Row(Path("the command line"), "--solution", _command_line_fields(args))
     else:
         row = _read_row(args)
@@ -152,5 +152,5 @@ def _fact_lines(name: str, value: Any, margin: str) -> Iterator[str]:
 
 
 def _sanitize(line: str) -> str:
-    """Return a line with its control characters replaced, as `printable` does, but with all its spaces."""
+    """Replace characters that are not printable, as `printable` does, but do not collapse runs of spaces."""
     return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in line.expandtabs())

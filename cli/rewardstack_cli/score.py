@@ -18,7 +18,7 @@ from rewardstack_cli.run import Run
 from rewardstack_cli.table import TABLE_ROWS, show_table
 
 CHUNK_SIZE = 1024
-"""Default number of rows in flight, i.e. sent, but not yet in OUT."""
+"""Default number of rows in flight, i.e. sent, but without a written score."""
 
 
 def add_parser(commands: Any) -> None:
@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
     """Score IN, or print the estimated cost.
 
     Returns:
-        The exit status: 0 if every row has a score, else 3. With `--table`, 0 if every row is `ok`; with `--dry-run`, 0
-        if every row can be scored. 130 or 143 after an interruption.
+        The exit status: 0 if every row has a score (status `ok` or `fallback`), else 3. With `--table`, 0 only if every
+        row is `ok`; with `--dry-run`, 0 if every row can be scored. 130 or 143 after an interruption.
 
     Raises:
         RewardstackError: the run failed; finished scores are in OUT, or in `OUT.partial` if OUT is parquet.

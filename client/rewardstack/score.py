@@ -65,7 +65,8 @@ class Usage(NamedTuple):
         requests: number of requests, including retries.
         prompt_tokens: prompt tokens, as the servers report them.
         completion_tokens: completion tokens, as the servers report them.
-        uncounted: number of requests whose replies did not report tokens.
+        uncounted: number of requests minus the number of replies that reported tokens; negative if an earlier score has
+            counted the request of a reply.
     """
 
     requests: int = 0

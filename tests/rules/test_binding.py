@@ -377,9 +377,12 @@ def test_argument_that_a_server_does_not_have(use: Callable[[Any], Any]) -> None
 REFUSED = [
     (
         "@reward_function\ndef f(text, reference): ...",
-        r"no parameter gets the response \(parameters: text, reference\); name",
+        r"no parameter gets the response \(parameters: text, reference\); give",
     ),
-    ("@reward_function\ndef f(): ...", r"\(parameters: none\); name the parameter for the response `response`"),
+    (
+        "@reward_function\ndef f(): ...",
+        r"\(parameters: none\); give the parameter that is to get it",
+    ),
     ("@reward_function\ndef f(*args, **kwargs): ...", "use functools.wraps"),
     ("@reward_function\ndef f(reference, **kwargs): ...", "no parameter gets the response"),
     ("@reward_function\ndef f(response, unit, /): ...", "parameter 'unit' is positional-only.*remove the `/`"),

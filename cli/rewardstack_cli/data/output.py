@@ -2,7 +2,8 @@
 
 IN is the input file, OUT the output file. If OUT is JSONL, it is the score file. If OUT is parquet, the score file is
 `OUT.partial`, also JSONL, and OUT is written from IN and this file at the end. A line begins with the fields of a row
-of IN (in `OUT.partial`: with a digest of the row), which show to which row it belongs. The fields of the score follow.
+of IN, except those with the name of a score field (in `OUT.partial`: with a digest of the row), which show to which row
+it belongs. The fields of the score follow.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from rewardstack_cli.data.rows import SCORE_FIELDS, Row, input_fields, score_fie
 from rewardstack_cli.progress import MISSING_STATUSES, Tally
 
 SYNC_INTERVAL = 1.0
-"""Minimum seconds between two syncs to disk. Rows that were appended sooner after a sync are on disk only after the
-next one; a crash of the machine can lose them."""
+"""Minimum seconds between two syncs to disk. A crash of the machine can lose the rows that were appended after the
+last sync."""
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class ScoreFile:
     def match_next(self, row: Row) -> None:
         """Read the next line, if there is one, and check that it belongs to `row`, the next row of IN.
 
-        An incomplete last line may be the beginning of the row's line; it is not counted.
+        An incomplete last line is accepted, but not counted, if it can be the beginning of the row's line.
 
         Raises:
             RequestError: the line belongs to another row, or is damaged.

@@ -18,7 +18,8 @@ MAX_VALUES = 10_000
 BIT_COUNTS = (24, 20, 16, 14, 12, 11, 10, 9, 8, 6, 4)
 """Numbers of significant bits to which scores are rounded down if there are more than `MAX_VALUES` different ones.
 
-Each number is tried in turn, until at most `MAX_VALUES` different scores are left.
+Each number is tried in turn, until at most `MAX_VALUES` different scores are left. With 4 bits, more are
+left only if the scores differ by more than a hundred orders of magnitude.
 """
 
 
@@ -75,7 +76,7 @@ class LabeledScores:
     """Counts scores of responses together with the labels of the responses.
 
     Args:
-        threshold: score from which a response counts as right.
+        threshold: score from which a response counts as scored right.
         bins: number of calibration bins, of equal width over [0, 1].
     """
 

@@ -1,8 +1,9 @@
 """Deadlines of samples.
 
-A sample's timeout starts when the sample arrives. It restarts when the sample is first sent (but not for a retry) and,
-while the sample is queued, whenever the service answers any request. So a large batch does not time out in the queue,
-but samples for a dead service do.
+A sample's timeout starts when the sample arrives. It restarts when the sample is sent and, while the sample is queued,
+whenever the service answers any request. A retry restarts it only if the service has answered some request since the
+sample was last sent, which shows that the service is alive. So a large batch does not time out in the queue, but
+samples for a dead service do.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Deadline:
         is_abandoned: whether the caller was cancelled.
 
     Args:
-        timeout: idle timeout in seconds: it restarts when a request is first sent, and when a queue makes progress.
+        timeout: idle timeout in seconds: it restarts when a request is sent, and when a queue makes progress.
         limit: total timeout in seconds, which never restarts; None for no total timeout.
     """
 
@@ -105,8 +106,8 @@ class SharedDeadline:
     """The deadline of a call (a request or a batch) that several callers share: the latest of their deadlines.
 
     Attributes:
-        attempt_bounds: the callers' longest timeout in seconds, and the time on `time.monotonic()` at which the last of
-            their total timeouts ends.
+        attempt_bounds: what limits an attempt: the callers' longest timeout in seconds, and the time on
+            `time.monotonic()` at which the last of their total timeouts ends.
         service: service to which the call was last passed, where it may still be queued; None at first.
 
     Args:
@@ -200,8 +201,8 @@ class SharedDeadline:
 class AttemptTimeout:
     """The time limit of the attempts to send a call; it grows when callers with more time join.
 
-    A call's attempts share this time limit until the service answers another request. The next attempt then starts a
-    new time limit.
+    A retry shares the time limit of the attempt before it, unless the service has answered some request since then:
+    it is alive, so the retry starts a new time limit.
 
     Args:
         deadline: the deadline that all callers share.

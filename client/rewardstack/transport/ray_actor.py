@@ -117,6 +117,7 @@ async def call(actor: str, method: Any, *arguments: object) -> Any:
 
 def _find(actor_url: str, namespace: str, name: str) -> Any:
     """Return the handle of an actor; connect this process to a Ray cluster first if necessary."""
+    _choose_authentication()
     import ray
 
     with _connect_lock:
@@ -141,10 +142,8 @@ def connect(address: str) -> None:
     Raises:
         UnreachableError: there is no cluster at this address.
     """
-    has_token = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
-    # If RAY_AUTH_MODE is unset, Ray 2.59 and later use token authentication, with a token in the home directory.
-    os.environ.setdefault("RAY_AUTH_MODE", "token" if has_token else "disabled")
-    import ray  # reads the variables above
+    _choose_authentication()
+    import ray
 
     try:
         ray.init(address, namespace=RAY_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
@@ -153,6 +152,15 @@ def connect(address: str) -> None:
             f"cannot join a Ray cluster at {address!r}: {last_line(error)}; set RAY_ADDRESS to a cluster's address, or "
             f"unset it and start a judge with its own cluster: {START_COMMAND}"
         ) from error
+
+
+def _choose_authentication() -> None:
+    """Disable Ray's authentication, unless a token is configured; call this before Ray is first imported.
+
+    Otherwise, Ray 2.59 and later would use a token in the home directory.
+    """
+    has_token = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    os.environ.setdefault("RAY_AUTH_MODE", "token" if has_token else "disabled")
 
 
 def last_line(error: BaseException) -> str:

@@ -1,6 +1,7 @@
 """Describe the programs and files of a stack of local processes or Apptainer images.
 
-The settings and the table of services determine them. `services.up.compose` describes a stack in Docker Compose.
+The settings and the table of services (`services.stack.services_table`) determine both. `services.up.compose` describes
+a stack in Docker Compose.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Stack:
         Args:
             session: session id of supervisord.
         """
-        gateway_digest = programs.digest(part for file in self.gateway.items() for part in file)
+        gateway_digest = programs.digest(part for name_and_text in self.gateway.items() for part in name_and_text)
         port_numbers = {name: port for name, (_, port) in self.ports.items()}
         has_tls = "tls.conf" in self.gateway
         names, backend = self.names, self.backend
@@ -130,45 +131,45 @@ def describe(
     secrets, urls, has_rules = Secrets(run), model_servers.urls(settings, chosen), settings["RULES"] == "on"
     redis_servers = [redis(service, settings, run, secrets) for service in ("cache", "queue") if has_rules]
     inputs = _inputs(settings, run, secrets, urls, redis_servers)
-    backend_port = _backend_port(running)
+    embedding_port = _embedding_port(running)
     backends = [programs.rules(settings, run, inputs)] if has_rules else []
-    backends += models.programs(settings, run, chosen, backend_port, inputs, runtime.launcher)
+    backends += models.programs(settings, run, chosen, embedding_port, inputs, runtime.launcher)
     redis_programs = [programs.redis(server, settings, runtime.executables, run) for server in redis_servers]
     workers = programs.workers(settings, inputs) if has_rules else []
     nginx = programs.gateway(runtime.executables["nginx"], settings, run)
-    files = _gateway_files(settings, _tls(settings, secrets), model_servers.paths(chosen))
+    render_gateway = _gateway_renderer(settings, _tls(settings, secrets), model_servers.paths(chosen))
     servers = gateway_upstreams(backends, settings)
-    discovery = json.dumps(_discovery(settings, servers, files), indent=1)
+    discovery = json.dumps(_discovery(settings, servers, render_gateway), indent=1)
     return Stack(
         [runtime.wrap(program) for program in (*redis_programs, *backends, *workers, nginx)],
         programs.watch(settings, run, discovery),
         {**{f"{server.service}.conf": server.configuration for server in redis_servers}, DISCOVERY: discovery},
-        files(servers),
+        render_gateway(servers),
         secrets,
         urls,
-        _ports(settings, chosen, backend_port),
+        _ports(settings, chosen, embedding_port),
         settings.local_address,
         next(iter(redis_servers), None),
         runtime.backend,
     )
 
 
-def _backend_port(running: Running | None) -> int:
+def _embedding_port(running: Running | None) -> int:
     """Return the internal port of the embedding server: the port of a running server, else a free port."""
     return (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.find_free()
 
 
-def _ports(settings: Settings, chosen: Sequence[ModelServer], backend_port: int) -> dict[str, tuple[str, int]]:
+def _ports(settings: Settings, chosen: Sequence[ModelServer], embedding_port: int) -> dict[str, tuple[str, int]]:
     """Return the address and port of the stack's ports by name, including the embedding server's internal port."""
     wanted = model_servers.wanted_ports(settings, chosen)
-    return {**wanted, **({ports.EMBEDDING_BACKEND: (ports.LOOPBACK, backend_port)} if EMBEDDING in chosen else {})}
+    return {**wanted, **({ports.EMBEDDING_BACKEND: (ports.LOOPBACK, embedding_port)} if EMBEDDING in chosen else {})}
 
 
 def _inputs(
     settings: Settings, run: RunDir, secrets: Secrets, urls: Mapping[str, str], redis_servers: Sequence[Redis]
 ) -> Inputs:
-    hidden = {f"REWARD_{one.service.upper()}_URL": one.url for one in redis_servers}
-    hidden |= {**model_servers.keys(settings), "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
+    secret_values = {f"REWARD_{one.service.upper()}_URL": one.url for one in redis_servers}
+    secret_values |= {**model_servers.keys(settings), "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
     values = {
         **settings,
         **{server.url_setting: urls.get(server.url_setting, "") for server in SERVERS},
@@ -177,7 +178,7 @@ def _inputs(
         "REWARD_SOCKET": str(run.socket("rules")),
         tls.TRUST: tls.trusted_ca_file(settings),
     }
-    return Inputs(values, hidden, settings, secrets)
+    return Inputs(values, secret_values, settings, secrets)
 
 
 def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
@@ -188,7 +189,7 @@ def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
     return Tls(secrets.folder, " ".join(map(secrets.digest, found))) if found else None
 
 
-def _gateway_files(
+def _gateway_renderer(
     settings: Settings, tls_config: Tls | None, paths: Mapping[str, str]
 ) -> Callable[[Mapping[str, Sequence[str]]], dict[str, str]]:
     """Return a function that renders the gateway's files, by name, from the addresses of each service's servers."""
@@ -216,15 +217,15 @@ def gateway_upstreams(backends: Sequence[Program], settings: Settings) -> dict[s
 def _discovery(
     settings: Settings,
     servers: Mapping[str, Sequence[str]],
-    files: Callable[[Mapping[str, Sequence[str]]], dict[str, str]],
+    render_gateway: Callable[[Mapping[str, Sequence[str]]], dict[str, str]],
 ) -> list[dict[str, Any]]:
-    """Return the arguments of `watch.Upstream` for each service with servers on other nodes."""
+    """Return the arguments of `watch.Upstream` but `run`, for each service with servers on other nodes."""
     found = []
     for server in model_servers.discovered_servers(settings):
         variable, file = gateway.variable(server.name), gateway.servers_file(server.name, settings)
-        text = files({**servers, server.name: [f"${{{variable}}}"]})[file]
+        text = render_gateway({**servers, server.name: [f"${{{variable}}}"]})[file]
         own = [address for address in servers[server.name] if address != gateway.NO_SERVER]
         folder = str(ROOT / Path(settings[server.folder_setting]))
-        arguments = {"file": file, "text": text, "variable": variable, "own": own, "placeholder": gateway.NO_SERVER}
-        found.append({**arguments, "folder": folder, "url": server.url_setting})
+        arguments = {"file": file, "text": text, "variable": variable, "own": own, "if_empty": gateway.NO_SERVER}
+        found.append({**arguments, "folder": folder, "url_variable": server.url_setting})
     return found

@@ -93,24 +93,32 @@ class Upstream:
         text: template of the file.
         variable: template variable for the servers.
         own: addresses of this stack's servers.
-        placeholder: server for an otherwise empty list, because nginx requires at least one.
+        if_empty: server for an otherwise empty list, because nginx requires at least one.
         folder: folder with an endpoints file for each replica on another node.
-        url: variable with the replica's URL in these files.
+        url_variable: variable with the replica's URL in these files.
     """
 
     def __init__(
-        self, run: RunDir, file: str, text: str, variable: str, own: list[str], placeholder: str, folder: str, url: str
+        self,
+        run: RunDir,
+        file: str,
+        text: str,
+        variable: str,
+        own: list[str],
+        if_empty: str,
+        folder: str,
+        url_variable: str,
     ) -> None:
         self._file, self._text, self._variable, self._own = run.path / file, text, variable, own
-        self._placeholder = placeholder
+        self._if_empty = if_empty
         # After a restart of this process, the gateway keeps its servers until their next heartbeats are due.
         listed = re.split(r"[\s;]+", self._file.read_text(encoding="utf-8"))
-        self._replicas = Replicas(Path(folder), url, log, listed=frozenset(listed))
+        self._replicas = Replicas(Path(folder), url_variable, log, listed=frozenset(listed))
 
     def update(self) -> bool:
         """Write the gateway's file if the list of servers has changed; return whether it has."""
         alive = self._replicas.alive()
-        text = template.fill_text(self._text, {self._variable: [*self._own, *alive] or [self._placeholder]})
+        text = template.fill_text(self._text, {self._variable: [*self._own, *alive] or [self._if_empty]})
         if self._file.read_text(encoding="utf-8") == text:
             return False
         template.write({f"{self._file.name}.new": text}, self._file.parent)

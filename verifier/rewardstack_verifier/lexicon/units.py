@@ -230,7 +230,7 @@ POWERS_AFTER = {
 }
 ENDINGS = "s n e es en er i а ов ам ами ах у ом е ы и ей ям я ا ات ين ان ًا"
 """Plural endings that a name may have."""
-NO_UNITS = "france"
+NOT_PLURALS = "france"
 """Words that only look like the plural of a unit."""
 PER = "per pro par por al 每 в an a"
 """Words for a division between two units, such as "per"."""

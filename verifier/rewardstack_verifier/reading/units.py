@@ -10,7 +10,7 @@ from itertools import product
 from rewardstack_verifier.lexicon.currencies import CURRENCIES
 from rewardstack_verifier.lexicon.units import (
     ENDINGS,
-    NO_UNITS,
+    NOT_PLURALS,
     PER,
     POWERS_AFTER,
     POWERS_BEFORE,
@@ -37,14 +37,14 @@ _TRAILING_POWERS = {word: power for power, words in POWERS_AFTER.items() for wor
 _ATTACHED_POWER_WORDS = ("quadrat", "kubik", "平方", "立方", "제곱", "세제곱")
 """Words of `_LEADING_POWERS` that may be joined to the unit: `Quadratmeter`."""
 _ENDINGS = ENDINGS.split()
-_NO_UNITS = frozenset(NO_UNITS.split())
+_NOT_PLURALS = frozenset(NOT_PLURALS.split())
 _PER = frozenset(PER.split())
 _CLOSING = {"(": ")", "{": "}"}
 _SMALL_POWERS = frozenset("123")
 
 
 def multiply_units(unit: Unit, other: Unit, power: int = 1) -> Unit:
-    """Return a unit times a power of another unit; a degree Celsius in the product counts as a kelvin."""
+    """Return a unit times a power of another unit. It has no zero offset: a degree Celsius in it is a kelvin."""
     dimensions = Counter(dict(unit.dimensions))
     for name, exponent in other.dimensions:
         dimensions[name] += exponent * power
@@ -61,7 +61,7 @@ def units_by_name(name: str) -> Meanings:
     symbols, names = _tables()
     lower = name.lower()
     found = symbols.get(name) or names.get(lower)
-    if found or lower in _NO_UNITS:
+    if found or lower in _NOT_PLURALS:
         return found or ()
     singulars = (lower.removesuffix(ending) for ending in _ENDINGS if lower.endswith(ending) and len(lower) > 3)
     by_singular = (names[singular] for singular in singulars if singular in names)
@@ -164,8 +164,14 @@ class _Reader:
         return ()
 
     def _is_preposition(self) -> bool:
-        """Return whether the next token is the preposition "in", as in `5 g in total`; no word follows inches."""
-        return self._text() == "in" and self.at + 1 < len(self.tokens) and self._is_word(self.at + 1)
+        """Return whether the next token is the preposition "in", as in `5 g in total`.
+
+        Before a word, "in" is taken as inches only if the word continues a unit: `in squared`, `in per second`.
+        """
+        if self._text() != "in" or self.at + 1 == len(self.tokens) or not self._is_word(self.at + 1):
+            return False
+        word = self.tokens[self.at + 1].text.lower()
+        return word not in _PER and word not in _TRAILING_POWERS
 
     def _read_power(self) -> int:
         """Parse the exponent after a unit: `^2`, `^{-1}`, `2` in `m2`, "squared"; 1 if there is none."""

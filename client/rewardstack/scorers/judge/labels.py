@@ -85,7 +85,7 @@ class LabelTokens:
         except RejectedError as error:
             raise RejectedError(
                 f"verdict 'logprob' needs POST {TOKENIZE} of the judge, to check its labels: {error}; let it through "
-                "the gateway, or leave `verdict` out",
+                "the gateway, or do not use 'logprob' (compare = 'pairwise' uses it)",
                 error.status,
             ) from error
 

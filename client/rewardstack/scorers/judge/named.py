@@ -38,11 +38,11 @@ log = logging.getLogger(__name__)
 
 
 class JudgeConfig:
-    """The configuration of a judge that a routes file defines, and the names by which errors call its settings.
+    """The configuration of a judge that a routes file defines, and the names that error messages use for its settings.
 
     Attributes:
-        key_setting: the variable with the judge's key, which errors name after "set"; if the judge has none, the field
-            of the routes file that can name one.
+        key_setting: what error messages tell the user to set: the variable with the judge's key. If the routes file
+            names no variable for the key, it is a phrase that says to name one.
         rate_limits: maximum requests and maximum tokens per minute; 0 for no limit.
 
     Args:
@@ -56,8 +56,8 @@ class JudgeConfig:
         self.rate_limits = judge.requests_per_minute, judge.tokens_per_minute
         self.allow_image_urls = judge.allow_image_urls
         if judge.base_url:
-            unset = f"judges.{judge.name}.api_key_env to the name of a variable, and that variable"
-            self.key_setting = judge.api_key_env or unset
+            no_variable = f"judges.{judge.name}.api_key_env to the name of a variable, and that variable"
+            self.key_setting = judge.api_key_env or no_variable
         else:
             self.key_setting = "LLM_JUDGE_SERVER_API_KEY"
         self.model_setting = f"judges.{judge.name}.model"

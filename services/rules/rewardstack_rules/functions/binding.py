@@ -27,7 +27,8 @@ Evaluate = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
 
 RESPONSE = frozenset({"response", "solution_str", "completion", "predict_str", "model_output"})
 RESPONSE_LISTS = frozenset({"responses", "solution_strs", "completions", "queries"})
-"""Names for a list of responses. `queries` are OpenRLHF's texts of prompt and response; see `_query`."""
+"""Names for a list of responses. If there is also a parameter `prompts`, `queries` are
+OpenRLHF's texts of prompt and response; see `_query`."""
 REFERENCE = ("reference", "ground_truth", "golden_response", "solution", "answer", "label")
 REFERENCE_LISTS = tuple(f"{name}s" for name in REFERENCE)
 PROMPT_FIELDS = ("prompt", "problem", "question")
@@ -63,8 +64,8 @@ class BoundFunction:
     Args:
         evaluate: scores a response.
         needs_reference: whether a sample without a reference is unscored.
-        fields: the fields of `extra_info` that the function reads; `*` for all. If it reads `data_source`, that is
-            listed even after `*`, because a sample may have its `data_source` outside of `extra_info`.
+        fields: the fields of `extra_info` that the function reads; `*` for all. If the function reads
+            `data_source`, that is listed after `*`, too, because a sample may have it outside of `extra_info`.
         field_parameters: the fields of `extra_info` that are parameters of the function.
     """
 
@@ -125,6 +126,7 @@ class _Binder:
         # verl and TRL pass the reference to every function, so the function may read it from **kwargs.
         sees_reference = references or self._is_slime or (self._has_kwargs and self._trainer_keywords())
         return BoundFunction(
+            # Without a reference, one call is enough for all references.
             call.evaluate if sees_reference else call.evaluate_once,
             any(parameter.default is SignatureParameter.empty for parameter in references),
             self._used_fields(fields),
@@ -156,8 +158,8 @@ class _Binder:
         signature = ", ".join(str(parameter) for parameter in self._signature) or "none"
         hidden = any(parameter.kind is SignatureParameter.VAR_POSITIONAL for parameter in self._signature)
         raise RouteError(
-            f"no parameter gets the response (parameters: {signature}); name the parameter for the response "
-            "`response`, `solution_str`, `completion`, `completions` or `queries`"
+            f"no parameter gets the response (parameters: {signature}); give the parameter that is to get it one of "
+            "these names: `response`, `solution_str`, `completion`, `completions` or `queries`"
             + ("; if a decorator hides the parameters, use functools.wraps in it" if hidden else "")
         )
 
@@ -177,7 +179,7 @@ class _Binder:
         return Parameter(name, self._getter(name), default, self._is_list(name), by_position)
 
     def _is_field(self, name: str) -> bool:
-        """Return whether a parameter gets the field of `extra_info` with its name, and nothing in its place."""
+        """Return whether a parameter gets only the field of `extra_info` with its name, and no substitute for it."""
         if name in SLIME or name == "args":
             return not self._is_slime
         return name not in GETTERS and name not in UNAVAILABLE
@@ -258,7 +260,10 @@ def _typo_of(name: str, bound: Collection[str]) -> str:
 
 
 def _forms(function: Callable[..., Any]) -> tuple[bool, bool]:
-    """Return whether to pass chat messages in the first and in the second attempt to call a function."""
+    """Return two ways to call a function: the likely one, and the one to try if that raises an error.
+
+    Each is given as whether to pass the completion as chat messages.
+    """
     first = reads_messages(function)
     return first, not first
 

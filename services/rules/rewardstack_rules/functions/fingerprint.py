@@ -18,7 +18,7 @@ from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 
-VERDICT_VERSION = "4"
+VERDICT_VERSION = "5"
 """Version of the results of built-in reward functions. Raise it only when the `value` or `reason` of a score changes,
 so that cached scores stay valid otherwise. `tests/rules/test_verdict_version.py` fails if you forget it."""
 BINDING_VERSION = "2"

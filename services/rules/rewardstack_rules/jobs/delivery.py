@@ -87,7 +87,7 @@ class Delivery:
         return sum(queue.count for queue in self.queues)
 
     def waiting(self) -> set[ChunkId]:
-        """Return the ids of the queued chunks; ignore malformed entries."""
+        """Return the ids of the queued chunks, from RQ's ids (JOB-NUMBER-RANDOM, see `_entry`); ignore others."""
         found = (ident.split("-") for queue in self.queues for ident in self._idents(queue, 0, -1))
         return {(parts[0], int(parts[1])) for parts in found if len(parts) == 3 and parts[1].isdecimal()}
 

@@ -35,8 +35,8 @@ class RouteInfo(NamedTuple):
     """What the metrics need to know about the route of a source.
 
     Args:
-        name: the metric label of the route's samples: the route's name if it combines or shapes scores; empty if it
-            does not (the label is then the scorer, `Score.source`).
+        name: the metric label of the route's samples: the route's name if it combines or shapes scores. Empty if it
+            does not, or cannot be read; the label is then the scorer, `Score.source`.
         bounds: the lowest and the highest possible reward.
         parts: names of the parts that are counted; None to count the first `MAX_PARTS` names.
     """
@@ -110,7 +110,7 @@ class RewardReader:
         try:
             route = self._routes.find(source)
             bounds = self._bounds(source)
-        except RewardstackError:  # an unknown source; or an unknown function in a part that the score did not need
+        except RewardstackError:  # an unknown source, or a part with an unknown function
             return RouteInfo("", (0.0, 1.0), FIXED_PARTS)
         if isinstance(route.target, Leaf):
             parts = None if route.target.kind == "rule" else FIXED_PARTS

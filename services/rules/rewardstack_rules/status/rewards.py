@@ -44,8 +44,8 @@ def statistics(counts: Snapshot, route: str, since_start: Snapshot) -> dict[str,
     Args:
         counts: the route's counts in the period; the buckets of the histogram are cumulative.
         route: name of the route.
-        since_start: the route's counts since the start of the servers that run now. They have all buckets, even those
-            without a reward in the period; empty if none of these servers has scored the route.
+        since_start: the route's counts since the start of the servers that run now. These counts have all buckets, even
+            those without a reward in the period. They are empty if none of these servers has scored the route.
 
     Returns:
         `count`; `mean` and `std` (standard deviation), None without rewards; `zeros` (number of rewards that are 0);
@@ -94,7 +94,8 @@ def _std(counts: Snapshot, route: str, count: float) -> float | None:
 def _histogram(buckets: list[tuple[float, float]]) -> list[tuple[float | None, int]]:
     """Return the number of rewards in each bucket, from cumulative counts.
 
-    After a counter's reset, a bucket's count may be below that of the bucket before; it then counts as empty.
+    After a counter's reset, a bucket's count may be below the count of the next lower bucket; the bucket then counts as
+    empty.
     """
     below, found = 0.0, []
     for bound, cumulative in buckets:

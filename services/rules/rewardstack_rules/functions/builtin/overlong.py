@@ -30,7 +30,7 @@ def overlong(
         completion_tokens: number of tokens of the response, from our integrations of TRL, ms-swift and slime or our
             reward manager for verl.
         max_response_length: the trainer's maximum number of tokens of a response.
-        overlong_buffer: length of the range below `max_response_length` in which the punishment grows, in tokens.
+        overlong_buffer: number of tokens before `max_response_length` at which the punishment begins.
         overlong_penalty: punishment of a response of `max_response_length` tokens; by default 1.
 
     Raises:
@@ -46,7 +46,9 @@ def overlong(
     )
     tokens = _length(options, "completion_tokens", 0, "the trainer has to pass the number of tokens")
     limit = _length(options, "max_response_length", 1, "give the trainer's limit")
-    buffer = _length(options, "overlong_buffer", 1, "give the length of the range in which the punishment grows")
+    buffer = _length(
+        options, "overlong_buffer", 1, "give the number of tokens before the limit at which the punishment begins"
+    )
     penalty = options.number("overlong_penalty", 1.0, 0, 1e6)
     if buffer > limit:
         raise field_error("overlong_buffer", f"{buffer:g} is more than max_response_length ({limit:g})")

@@ -1,7 +1,8 @@
 """JSON schemas of requests and replies, for the OpenAPI document.
 
-A request whose structure does not match its schema gets an error. A value that cannot be scored, such as a response
-that is not a string or an invalid option, only makes its sample unscored; some values may therefore be anything.
+A request whose structure does not match its schema gets an error. A value that cannot be scored, for example an invalid
+option, or a response that is not a string, only makes its sample unscored. The schemas list the valid options, but
+allow any response, because clients send what the policy wrote.
 """
 
 from __future__ import annotations
@@ -96,8 +97,7 @@ REWARDS = {"rewards": array(NUMBER), "statuses": array(STATUS)}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 USAGE = closed_record({**dict.fromkeys(Usage._fields, COUNT), "uncounted": {"type": "integer"}})
 """Requests and tokens of a score. `uncounted` is the number of requests minus the number of replies that reported
-tokens. It can be negative: if a reply arrives after an earlier score has counted its request, this score has the reply
-only."""
+tokens. If a request is counted in one score, and its reply in a later one, the later score has a negative number."""
 SCORE = closed_record(
     {
         "value": nullable(NUMBER),
@@ -137,8 +137,9 @@ REWARD_STATISTICS = closed_record(
         "parts": NUMBERS,
     }
 )
-"""The return value of `status.rewards.statistics`. `groups_without_spread` counts zero-variance groups: all rewards of
-the group are equal, so the GRPO advantages are 0."""
+"""The return value of `status.rewards.statistics`. `maxima` counts rewards equal to the route's upper bound.
+`groups_without_spread` counts zero-variance groups: all rewards of the group are equal, so the GRPO advantages are
+0."""
 ROUTE = closed_record(
     {
         "route": TEXT,
