@@ -2,7 +2,7 @@
 # Run the whole stack on one node in Apptainer images, without root (docs/hpc.md):
 #
 #   apptainer/stack.sh build [NAME...]                      the images: rules redis gateway judge embedding; make sif
-#   apptainer/stack.sh up [--run DIR] [--endpoints FILE] [--free-ports]
+#   apptainer/stack.sh up [--run DIR] [--endpoints FILE] [--keys DIR] [--free-ports]
 #   apptainer/stack.sh status | logs [SERVICE] | down [--run DIR]
 #   servers=$(apptainer/stack.sh env) && eval "$servers"   the variables of a trainer
 #
@@ -89,11 +89,12 @@ command=${1:-}
 words=
 while [ "$command" != build ] && [ $# -gt 0 ]; do
     case $1 in
-        --run | --endpoints) [ $# -ge 2 ] || fail "$1 takes a path" "apptainer/stack.sh $command $1 PATH" ;;
+        --run | --endpoints | --keys) [ $# -ge 2 ] || fail "$1 takes a path" "apptainer/stack.sh $command $1 PATH" ;;
     esac
     case $1 in
         --run) RUN_DIR=$(from_here "$2") && shift ;;
         --endpoints) ENDPOINTS_FILE=$(from_here "$2") && export ENDPOINTS_FILE && shift ;;
+        --keys) KEYS_DIR=$(from_here "$2") && export KEYS_DIR && shift ;;
         --free-ports) FREE_PORTS=on && export FREE_PORTS ;;
         -*) fail "unknown option $1" "see the head of apptainer/stack.sh" ;;
         *)

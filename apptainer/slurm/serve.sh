@@ -33,9 +33,6 @@ trap end EXIT
 # Slurm and the job both send the signal; ignore the second one, which would interrupt `end`.
 trap 'trap "" TERM INT; exit 143' TERM INT
 
-REWARD_SERVER_API_KEYS=$(cat "$2/key")
-LLM_JUDGE_SERVER_API_KEY=$(cat "${JUDGE_REPLICAS_DIR:-$2}/key")
-EMBEDDING_SERVER_API_KEY=$(cat "${EMBEDDING_REPLICAS_DIR:-$2}/key")
 BIND_ADDRESS=''
 for _ in 1 2 3 4 5; do
     BIND_ADDRESS=$(node_address | tr -d '[]')
@@ -49,8 +46,8 @@ fi
 # Another user may have put a link there.
 rm -rf "$run"
 mkdir -m 700 "$run"
-export REWARD_SERVER_API_KEYS LLM_JUDGE_SERVER_API_KEY EMBEDDING_SERVER_API_KEY BIND_ADDRESS
-"$stack" up --run "$run" --free-ports --endpoints "$endpoints" &
+export BIND_ADDRESS
+"$stack" up --run "$run" --free-ports --endpoints "$endpoints" --keys "$2" &
 up=$!
 wait "$up"
 while :; do

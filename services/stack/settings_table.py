@@ -101,6 +101,9 @@ STACK = Section("The stack", [
     Setting("ENDPOINTS_FILE", "", OPTIONAL_NAME, UP,
             "Apptainer: file with the addresses of the stack, for `REWARDSTACK_ENDPOINTS` of trainers; empty: "
             "`endpoints.json` in `RUN_DIR`"),
+    Setting("KEYS_DIR", "", OPTIONAL_NAME, UP,
+            "Apptainer: folder with a file `key`, the API key of the stack's servers; that of a model server is in "
+            "its folder of replicas, if it is set; empty: keys that you set, or generated ones"),
     Setting("FREE_PORTS", "off", OneOf("on", "off"), UP,
             "Apptainer: `on`: any free port for ports that are not set; `off`: the default port if it is free, else "
             "another"),

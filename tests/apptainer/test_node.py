@@ -58,6 +58,24 @@ def test_keys(settings: Settings, run: RunDir) -> None:
     assert node.add_keys(settings, run)["EMBEDDING_SERVER_API_KEY"] == ""
 
 
+def test_keys_from_files(settings: Settings, run: RunDir, tmp_path: Path) -> None:
+    """KEYS_DIR gives the keys of the servers, a folder of replicas that of its servers; external ones keep theirs."""
+    for name in ("job", "judges"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "key").write_text(f"the key of {name}\n")
+    settings |= {"KEYS_DIR": str(tmp_path / "job"), "JUDGE_REPLICAS_DIR": str(tmp_path / "judges")}
+    settings |= {"EMBEDDING_SERVER_URL": "https://api.example.com", "EMBEDDING_SERVER_API_KEY": "mine"}
+    found = node.add_keys(settings, run)
+    assert (found["REWARD_SERVER_API_KEYS"], found["LLM_JUDGE_SERVER_API_KEY"]) == (
+        "the key of job",
+        "the key of judges",
+    )
+    assert found["EMBEDDING_SERVER_API_KEY"] == "mine"
+    (tmp_path / "judges" / "key").unlink()
+    with pytest.raises(StackError, match="^KEYS_DIR: .*judges/key"):
+        node.add_keys(settings, run)
+
+
 MOUNTED = """\
 1 0 0:1 / / rw - ext4 /dev/root rw
 2 1 0:2 / /home rw shared:1 - nfs4 server:/home rw

@@ -9,7 +9,8 @@ from pathlib import Path
 from services.stack import ports
 from services.stack.console import say
 from services.stack.errors import StackError
-from services.stack.rundir import RunDir, Running
+from services.stack.os_errors import explain_os_error
+from services.stack.rundir import ROOT, RunDir, Running
 from services.stack.secrets import KEY, Secrets
 from services.stack.settings import SETTINGS, Settings
 from services.up.model_servers import SERVERS, is_external
@@ -59,13 +60,30 @@ def add_keys(settings: Settings, run: RunDir) -> Settings:
     """Return the settings with a key for each server of the stack, because other users can reach the node's loopback.
 
     Args:
-        settings: settings of the stack; keys that the user has set do not change.
-        run: run directory with the secret from which keys are derived.
+        settings: settings of the stack. If KEYS_DIR is set, the keys are read from files, else keys that the user has
+            set do not change. The key of an external server never changes.
+        run: run directory with the secret from which other keys are derived.
+
+    Raises:
+        StackError: a file with a key is not readable.
     """
-    secrets, local = Secrets(run), [server.url_setting for server in SERVERS if not is_external(server, settings)]
-    names = [KEYS[url][1] for url in ("REWARD_SERVER_URL", *local)]
-    generated = {name: secrets.generate(name.lower()) for name in names if not settings[name]}
-    return Settings({**settings, **generated})
+    secrets = Secrets(run)
+    folders = {server.url_setting: server.folder_setting for server in SERVERS if not is_external(server, settings)}
+    keys = {}
+    for url, folder in {"REWARD_SERVER_URL": "", **folders}.items():
+        name = KEYS[url][1]
+        if settings["KEYS_DIR"]:
+            keys[name] = _read_key(Path((folder and settings[folder]) or settings["KEYS_DIR"]))
+        else:
+            keys[name] = settings[name] or secrets.generate(name.lower())
+    return Settings({**settings, **keys})
+
+
+def _read_key(folder: Path) -> str:
+    try:
+        return (ROOT / folder / "key").read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise StackError(f"KEYS_DIR: {explain_os_error(error)}", "name a folder with a readable file `key`") from error
 
 
 def keep_secret(run: RunDir) -> None:
