@@ -1,4 +1,4 @@
-"""`rewardstack explain`: show how one sample gets its score: as a formula with a line about each part, or all steps."""
+"""`rewardstack explain`: show how one sample gets its score: a formula and a line about each part, or all steps."""
 
 from __future__ import annotations
 

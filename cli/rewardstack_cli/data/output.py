@@ -1,9 +1,9 @@
 """Write rows with their scores to a score file, one row per line; the next run continues an interrupted one.
 
 IN is the input file, OUT the output file. If OUT is JSONL, it is the score file. If OUT is parquet, the score file is
-`OUT.partial`, also JSONL, and OUT is written from IN and this file at the end. A line begins with the fields of a row
-of IN, except those with the name of a score field (in `OUT.partial`: with a digest of the row), which show to which row
-it belongs. The fields of the score follow.
+`OUT.partial`, also JSONL, and OUT is written from IN and this file at the end. The beginning of a line
+shows to which row of IN it belongs: in a JSONL OUT, it is the fields of the row, without those that have the name of a
+score field; in `OUT.partial`, it is a digest of the row. The fields of the score follow.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def row_digest(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 class ScoreFile:
-    """A score file: one line for each scored row, in the order of IN.
+    """A score file: one line for each row that was sent, in the order of IN.
 
     Attributes:
         path: path of the file.

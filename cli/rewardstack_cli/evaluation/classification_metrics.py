@@ -82,7 +82,7 @@ class LabeledScores:
 
     def __init__(self, threshold: float, bins: int) -> None:
         self._threshold = threshold
-        # A score of 0.3 belongs to the bin that starts at 3 / 10 == 0.3. It would be below an edge of 3 * 0.1 > 0.3.
+        # Not index * (1 / bins): 3 * 0.1 is slightly more than 0.3, so a score of 0.3 would be in the bin below.
         self._edges = [index / bins for index in range(bins + 1)]
         self._confusion = {(scored_right, right): 0 for scored_right in (True, False) for right in (True, False)}
         self._bin_counts = [[0, 0] for _ in range(bins)]

@@ -1,9 +1,9 @@
 """Deadlines of samples.
 
-A sample's timeout starts when the sample arrives. It restarts when the sample is sent and, while the sample is queued,
-whenever the service answers any request. A retry restarts it only if the service has answered some request since the
-sample was last sent, which shows that the service is alive. So a large batch does not time out in the queue, but
-samples for a dead service do.
+A sample's timeout starts when the sample arrives. It restarts when the sample is first sent and, while the sample is
+queued, whenever the service answers any request. When the sample is sent again, it restarts only if the service has
+answered some request since the previous time: the service is then alive. So a large batch does not time out in the
+queue, but samples for a dead service do.
 """
 
 from __future__ import annotations
@@ -201,8 +201,8 @@ class SharedDeadline:
 class AttemptTimeout:
     """The time limit of the attempts to send a call; it grows when callers with more time join.
 
-    A retry shares the time limit of the attempt before it, unless the service has answered some request since then:
-    it is alive, so the retry starts a new time limit.
+    A retry continues the time limit of the previous attempt. But if the service has answered some request since that
+    time limit started, the service is alive, and the retry starts a new one.
 
     Args:
         deadline: the deadline that all callers share.
@@ -221,16 +221,14 @@ class AttemptTimeout:
         return min(self.since + timeout, limit_at) - time.monotonic()
 
 
-def timeout_message(
-    deadline: Deadline | SharedDeadline, call_deadline: SharedDeadline | None = None, queue_state: str = ""
-) -> str:
+def timeout_message(deadline: Deadline | SharedDeadline, call_deadline: SharedDeadline, queue_state: str) -> str:
     """Return the error message of a timeout, with the known state of the service.
 
     Args:
-        deadline: the deadline of the caller that gives up.
-        call_deadline: the deadline of the call; None if it is `deadline`.
+        deadline: the deadline that has passed: that of a caller or of several.
+        call_deadline: the deadline of the call that they share.
         queue_state: state of the queue, to report if no request was passed to a service yet.
     """
-    service = (call_deadline.service if call_deadline is not None else None) or deadline.service
+    service = call_deadline.service or deadline.service
     cause = service.cause() if service is not None else queue_state
     return f"no answer within {round(deadline.effective_timeout, 2):g} s{'; ' if cause else ''}{cause}"

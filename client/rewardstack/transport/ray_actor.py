@@ -155,9 +155,9 @@ def connect(address: str) -> None:
 
 
 def _choose_authentication() -> None:
-    """Disable Ray's authentication, unless a token is configured; call this before Ray is first imported.
+    """Disable Ray's authentication, unless environment variables configure it.
 
-    Otherwise, Ray 2.59 and later would use a token in the home directory.
+    By default, Ray 2.59 and later would require a token in the home directory. Call this before Ray is first imported.
     """
     has_token = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
     os.environ.setdefault("RAY_AUTH_MODE", "token" if has_token else "disabled")

@@ -1,7 +1,7 @@
 """Describe the programs and files of a stack of local processes or Apptainer images.
 
-The settings and the table of services (`services.stack.services_table`) determine both. `services.up.compose` describes
-a stack in Docker Compose.
+Both follow from the settings, the chosen model servers, and the table of services (`services.stack.services_table`).
+`services.up.compose` describes a stack in Docker Compose.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _discovery(
     servers: Mapping[str, Sequence[str]],
     render_gateway: Callable[[Mapping[str, Sequence[str]]], dict[str, str]],
 ) -> list[dict[str, Any]]:
-    """Return the arguments of `watch.Upstream` but `run`, for each service with servers on other nodes."""
+    """For each service that can have servers on other nodes, return the arguments of `watch.Upstream` except `run`."""
     found = []
     for server in model_servers.discovered_servers(settings):
         variable, file = gateway.variable(server.name), gateway.servers_file(server.name, settings)

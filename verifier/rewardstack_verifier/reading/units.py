@@ -44,7 +44,7 @@ _SMALL_POWERS = frozenset("123")
 
 
 def multiply_units(unit: Unit, other: Unit, power: int = 1) -> Unit:
-    """Return a unit times a power of another unit. It has no zero offset: a degree Celsius in it is a kelvin."""
+    """Return a unit times a power of another unit. As a factor, a degree Celsius counts as a kelvin."""
     dimensions = Counter(dict(unit.dimensions))
     for name, exponent in other.dimensions:
         dimensions[name] += exponent * power

@@ -106,7 +106,7 @@ def write_request(path: ApiPath, texts: Sequence[str], params: RequestParams, mo
 
 
 def _encode(body: Mapping[str, Any]) -> bytes:
-    """Return JSON in UTF-8, which takes at most half the bytes of ASCII escapes for non-ASCII text."""
+    """Return JSON in UTF-8. Non-ASCII characters are not escaped: an escape takes at least twice as many bytes."""
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 

@@ -41,8 +41,9 @@ class JudgeConfig:
     """The configuration of a judge that a routes file defines, and the names that error messages use for its settings.
 
     Attributes:
-        key_setting: what error messages tell the user to set: the variable with the judge's key. If the routes file
-            names no variable for the key, it is a phrase that says to name one.
+        key_setting: the variable with the judge's key, for error messages such as `set ... to the judge's key`. For a
+            judge whose table has `base_url` without `api_key_env`, these words come after "set":
+            `judges.NAME.api_key_env to the name of a variable, and that variable`.
         rate_limits: maximum requests and maximum tokens per minute; 0 for no limit.
 
     Args:
@@ -117,7 +118,7 @@ class JudgeConfig:
         """Return a sample's `extra_info`, in which the options of the routes file replace those of the sample.
 
         Fields that select a server or a model are removed, with one warning for each judge and field. If the judge has
-        a template, the sample's template and `score_range` are removed. If the judge has `compare`, the sample's
+        a template or `compare`, the sample's template and `score_range` are removed. If it has `compare`, the sample's
         `POINTWISE_OPTIONS` are removed, too.
         """
         if not self._fixed_options and not any(name in extra for name in self._ignored):

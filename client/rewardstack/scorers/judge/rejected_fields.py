@@ -87,7 +87,8 @@ _TOO_MANY_LOGPROBS = "Requested sample logprobs"
 _VALUE_ERRORS = ("Failed to deserialize", "The parameter ")
 """Starts of messages that may reject only the value of a field. Fields in `_OPTION_FIELDS` are then not omitted.
 
-`Unsupported value` is not among them: OpenAI's reasoning models accept only the default, so the field must be omitted.
+`Unsupported value` is not one of these starts: OpenAI's reasoning models accept only the default value, so the field
+must be omitted.
 """
 _OPTION_FIELDS = frozenset(
     {"temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "thinking_token_budget"}

@@ -27,8 +27,8 @@ Evaluate = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
 
 RESPONSE = frozenset({"response", "solution_str", "completion", "predict_str", "model_output"})
 RESPONSE_LISTS = frozenset({"responses", "solution_strs", "completions", "queries"})
-"""Names for a list of responses. If there is also a parameter `prompts`, `queries` are
-OpenRLHF's texts of prompt and response; see `_query`."""
+"""Names for a list of responses. If there is also a parameter `prompts`, each of the
+`queries` is, as in OpenRLHF, the prompt and the response as one text; see `_query`."""
 REFERENCE = ("reference", "ground_truth", "golden_response", "solution", "answer", "label")
 REFERENCE_LISTS = tuple(f"{name}s" for name in REFERENCE)
 PROMPT_FIELDS = ("prompt", "problem", "question")
@@ -126,7 +126,7 @@ class _Binder:
         # verl and TRL pass the reference to every function, so the function may read it from **kwargs.
         sees_reference = references or self._is_slime or (self._has_kwargs and self._trainer_keywords())
         return BoundFunction(
-            # Without a reference, one call is enough for all references.
+            # A function that does not get the reference needs only one call for all references.
             call.evaluate if sees_reference else call.evaluate_once,
             any(parameter.default is SignatureParameter.empty for parameter in references),
             self._used_fields(fields),
@@ -179,7 +179,7 @@ class _Binder:
         return Parameter(name, self._getter(name), default, self._is_list(name), by_position)
 
     def _is_field(self, name: str) -> bool:
-        """Return whether a parameter gets only the field of `extra_info` with its name, and no substitute for it."""
+        """Return whether a parameter's value can only be the field of `extra_info` with its name."""
         if name in SLIME or name == "args":
             return not self._is_slime
         return name not in GETTERS and name not in UNAVAILABLE
@@ -260,10 +260,7 @@ def _typo_of(name: str, bound: Collection[str]) -> str:
 
 
 def _forms(function: Callable[..., Any]) -> tuple[bool, bool]:
-    """Return two ways to call a function: the likely one, and the one to try if that raises an error.
-
-    Each is given as whether to pass the completion as chat messages.
-    """
+    """Return whether to pass the completion as chat messages: at first, and in another try if that raises an error."""
     first = reads_messages(function)
     return first, not first
 

@@ -92,7 +92,7 @@ class Delivery:
         return {(parts[0], int(parts[1])) for parts in found if len(parts) == 3 and parts[1].isdecimal()}
 
     def longest_wait(self) -> float:
-        """Return how long the oldest queued chunk has waited, in seconds; 0 if no chunk is queued."""
+        """Return how long the oldest chunk has waited in its queue, in seconds; 0 if no chunk is queued."""
         return max(map(self._longest_wait, self.queues))
 
     def _longest_wait(self, queue: Queue) -> float:

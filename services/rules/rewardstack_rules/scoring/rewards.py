@@ -20,11 +20,12 @@ MAX_CACHED_SOURCES = 10_000
 FIXED_PARTS = frozenset({"positive", "negative", "similarity", "length_penalty", "logit"})
 """Names of the parts that are counted for judges, embedding servers and reward models.
 
-A judge with a rubric has `positive` and `negative`, the shares of the positive and of the negative points that are met.
-An embedding server has `similarity` and `length_penalty`, and a reward model `logit`. Other parts are not counted.
+A judge with a rubric has `positive` and `negative`: of the points of all criteria with positive (negative) points, the
+share that belongs to criteria that are met. An embedding server has `similarity` and `length_penalty`, and a reward
+model `logit`. Other parts are not counted.
 """
 MAX_PARTS = 16
-"""Maximum number of part names that are counted for each reward function's metric label. Later ones are ignored."""
+"""Maximum number of part names that are counted for each metric label of reward functions. Later ones are ignored."""
 MAX_PART_NAME_LENGTH = 64
 """Maximum number of characters of a part name that a reward function may choose. Longer names are not counted."""
 MAX_SOURCE_LENGTH = 256
@@ -35,8 +36,8 @@ class RouteInfo(NamedTuple):
     """What the metrics need to know about the route of a source.
 
     Args:
-        name: the metric label of the route's samples: the route's name if it combines or shapes scores. Empty if it
-            does not, or cannot be read; the label is then the scorer, `Score.source`.
+        name: the route's name if the route combines or shapes scores: it is then the metric label. Empty for other
+            routes, and if the route cannot be read: the scorer, `Score.source`, is then the label.
         bounds: the lowest and the highest possible reward.
         parts: names of the parts that are counted; None to count the first `MAX_PARTS` names.
     """

@@ -1,7 +1,7 @@
 """JSON schemas of requests and replies, for the OpenAPI document.
 
-A request whose structure does not match its schema gets an error. A value that cannot be scored, for example an invalid
-option, or a response that is not a string, only makes its sample unscored. The schemas list the valid options, but
+A request with a missing field or a wrong structure gets an error. A wrong value in the right place, such as an invalid
+option or a response that is not a string, only makes its sample unscored. The schemas list the valid options, but
 allow any response, because clients send what the policy wrote.
 """
 
