@@ -1,4 +1,7 @@
-"""Render nginx's configuration for the gateway from templates. Containers fill in DNS names instead of addresses."""
+"""Render nginx's configuration for the gateway from templates.
+
+In containers, nginx's image fills in the same templates itself, with DNS names instead of addresses.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ AUTH_REQUEST_URIS = {
     "JUDGE_AUTH_REQUEST_URI": "LLM_JUDGE_SERVER_API_KEY",
     "EMBEDDING_AUTH_REQUEST_URI": "EMBEDDING_SERVER_API_KEY",
 }
-"""By the template variable that says whether a port requires a key, the setting with the API keys of the port."""
+"""For each template variable that says whether a port requires a key, the setting with the port's API keys."""
 NO_SERVER = "unix:/nonexistent/server.sock"
 """Placeholder for a service without servers. nginx requires at least one, and reports this one as unreachable."""
 NO_PATHS: Mapping[str, str] = MappingProxyType({})
@@ -51,7 +54,7 @@ def files(
     included = [*services, *([PAGE] if "rules" in services else [])]
     values: dict[str, str | Sequence[str]] = {
         **settings,
-        # By default nginx drops root privileges, and could not read the private directory then.
+        # By default, nginx drops root privileges; it could then not read the private run directory.
         "NGINX_USER": "user root;" if os.geteuid() == 0 else "",
         "SERVICES": "\n    ".join(f"include {name}.conf;" for name in included),
         "TRIES": str(TRIES),

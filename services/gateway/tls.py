@@ -12,7 +12,7 @@ from services.stack.errors import StackError
 from services.stack.settings import Settings
 
 FILES = {"tls_certificate": "TLS_CERTIFICATE", "tls_key": "TLS_KEY"}
-"""By name of a TLS file, the setting with the path of the user's file."""
+"""For each TLS file, the setting with the path of the user's file."""
 TRUST = "SSL_CERT_FILE"
 """Environment variable with a CA file, which OpenSSL and therefore all clients read."""
 HANDSHAKE_ROUNDS = 4

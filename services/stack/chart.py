@@ -50,7 +50,7 @@ STRING_MAPS = frozenset(
 STRING_LISTS = frozenset({"program", "functions", "topologyKeys", "names"})
 """Names of lists of strings."""
 OBJECT_LISTS = {"extraEnv": ["value"], "imagePullSecrets": [], "extraVolumes": [], "extraVolumeMounts": ["mountPath"]}
-"""Names of lists of objects with a `name`; the values are the other string fields of these objects."""
+"""For each list of objects that have a `name`, by the name of the list: the other string fields of these objects."""
 HOST = r"^$|^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 PATTERNS = {
     "maxMemory": "^[0-9]+([kKmMgG]?[bB]?)$",
@@ -128,7 +128,8 @@ def schema(values: Mapping[str, Any]) -> Schema:
     parts["files"]["properties"]["functions"]["items"]["not"] = {"pattern": r"^/|:|\.\."}
     parts["judges"] = {
         "type": "object",
-        # A judge's name is part of a Service name and a route: it must not look like an API version (v1) or a rule.
+        # A judge's name is part of a Service name and a route. It must not begin like an API version (v1), and must not
+        # be the name of a rule.
         "propertyNames": {
             "pattern": "^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$",
             "not": {"anyOf": [{"pattern": "^v[0-9]"}, {"enum": sorted(RULES)}]},

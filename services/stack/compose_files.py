@@ -53,7 +53,7 @@ def parts() -> Mapping[str, Iterable[str]]:
 
 
 def fixed_environment(service: str) -> list[str]:
-    """Return the environment variables of a service with fixed values, as lines of a compose file."""
+    """Return a service's environment variables that have fixed values, as lines of a compose file."""
     row = SERVICES[service]
     return [f'{name}: "{value}"' for name, value in {**row.environment, **row.cpu_environment}.items()]
 
@@ -97,7 +97,7 @@ def _probe(service: Service) -> Iterable[str]:
 def _memory(service: str, memory: Memory) -> str:
     """Return a reference to the variable with a container's memory limit.
 
-    `make up` computes its value, because Compose cannot multiply.
+    If the limit is a multiple of a setting, `make up` computes it, because Compose cannot multiply.
     """
     name = memory.setting if memory.factor == 1 else f"{service.upper()}_MEMORY"
     row = settings_in("compose").get(name)

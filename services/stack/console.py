@@ -27,9 +27,9 @@ SLOW_SECONDS = 1.0
 """A step is announced after this many seconds."""
 TAIL_LINES = 20
 ERRORS = ("Error: ", "Exception: ", "[emerg] ", "FATAL", "Fatal error", "Resource temporarily unavailable")
-"""Text that marks the line with the cause of a failure in the logs of Python, nginx, Redis and others."""
+"""Markers: texts in the line with the cause of a failure in the logs of Python, nginx, Redis and others."""
 NAME = f"{string.ascii_letters}{string.digits}._"
-"""Characters of the error name that may precede a marker."""
+"""Characters that may directly precede a marker, such as `Value` in `ValueError: `."""
 SEARCHED_BYTES = 2**20
 CAUSE_CHARACTERS = 300
 
@@ -82,7 +82,10 @@ def _colored(line: str) -> str:
 
 
 def exit_status(command: Callable[[], None]) -> int:
-    """Run a command and return its exit status: 0, 1 after an error, 130 after an interruption."""
+    """Run a command and return its exit status.
+
+    The status is 0 after success, 1 after an error, 130 after Ctrl-C, and 141 if the reader of stdout has gone.
+    """
     try:
         command()
     except BrokenPipeError:

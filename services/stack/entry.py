@@ -1,4 +1,4 @@
-"""Run commands that end without a traceback on Ctrl-C, even during imports."""
+"""Run a command so that Ctrl-C ends it without a traceback, even during its imports."""
 
 from __future__ import annotations
 

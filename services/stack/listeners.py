@@ -23,7 +23,8 @@ class Listener(NamedTuple):
     """The process that listens on a port.
 
     Args:
-        description: description of the process, such as `redis-server (pid 812)`, or its user if it cannot be read.
+        description: description of the process, such as `redis-server (pid 812)`; if the process cannot be read,
+            description of its user.
         service: Debian service that the process probably belongs to; empty for none.
         stop_command: command that stops the stack that the process belongs to; empty for none.
     """

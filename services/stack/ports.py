@@ -56,8 +56,9 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
         held: ports of the running stack.
 
     Raises:
-        StackError: ports are taken, two settings name the same port, or an address is not this machine's. For ports,
-            the message names all of them, and a command that starts the stack on free ports.
+        StackError: ports are taken, two settings name the same port, an address is not this machine's, or a port
+            requires root. The message names all ports that are taken or named twice, and has a command that starts the
+            stack on free ports.
     """
     problems, owners, others = list[str](), list[Listener](), dict[str, int]()
     for name, (address, port) in ports.items():
@@ -104,7 +105,7 @@ def require_one_free(name: str, address: str, port: int) -> None:
         port: port to listen on.
 
     Raises:
-        StackError: the port is taken, or the address is not this machine's.
+        StackError: the port is taken or requires root, or the address is not this machine's.
     """
     if error := _refusal(address, port):
         raise _refusal_error(name, address, port, error)
@@ -144,7 +145,11 @@ def _refusal(address: str, port: int) -> OSError | None:
 
 
 def _alternative(address: str, port: int, used: Collection[int]) -> int:
-    """Return a free alternative to a port: the first free port from `port` + 1000 on."""
+    """Return a free alternative to a port.
+
+    It is the lowest free port that is at least `port` + 1000, or at least 7000 if `port` + 1000 is not a valid port. If
+    there is none, it is any free port.
+    """
     candidates = range(port + STEP if port + STEP <= HIGHEST else 7000, HIGHEST + 1)
     free = (candidate for candidate in candidates if candidate not in used and not _refusal(address, candidate))
     return next(free, 0) or find_free()

@@ -64,8 +64,7 @@ def http_socket(listens: Path, path: str, timeout: float = TIMEOUT_SECONDS) -> s
 def redis(url: str, timeout: float = TIMEOUT_SECONDS) -> str:
     """Send PING to a Redis server over a Unix socket. Parameters as in `redis_replies`.
 
-    If the server has a password, the URL must contain it. Otherwise a server that is blocked by an endless script also
-    answers.
+    If the server has a password, the URL must contain it; without the password, a healthy server answers with an error.
     """
     try:
         [reply] = redis_replies(url, ["PING"], timeout)

@@ -101,7 +101,10 @@ def descendants(pid: int) -> list[Process]:
 
 
 def orphaned_mounts(session: int) -> list[Process]:
-    """Return processes in a session that mount the image of an ended program. Their parent is not in the session."""
+    """Return the mount programs in a session that outlived their image's program.
+
+    Their parent has ended or is not in the session.
+    """
     mounts = [process for process in members(session) if process.name in MOUNT_PROGRAMS]
     return [process for process in mounts if not (parent := find(process.parent)) or parent.session != session]
 

@@ -32,7 +32,8 @@ DEFAULT = ".run"
 SUPERVISOR = "supervisor.supervisord"
 """Module that the session leader of a stack's processes runs. Its last argument is a file in the run directory."""
 MOUNT_PROGRAMS = ("squashfuse", "squashfuse_ll", "fuse-overlayfs")
-"""Programs that mount an image without root. They survive a killed program, because their process group differs."""
+"""Programs that mount an image without root. They survive if the process group of the program in the image is killed,
+because they are in another group."""
 MARK = ".rewardstack"
 """File that marks a directory as created by a stack. Other directories are not changed."""
 MARKS = (MARK, "supervisord.conf", "compose.json")
@@ -161,10 +162,12 @@ class RunDir:
             )
 
     def require_own(self) -> None:
-        """Check that a stack created the directory, or that it is empty, because `clean` removes files in it.
+        """Check that the directory belongs to a stack, because `make clean` removes files in it.
+
+        Every directory that a stack has created, every empty directory and the default directory pass.
 
         Raises:
-            StackError: the path is not a directory, or the directory contains other files.
+            StackError: the path is not a directory, or the directory contains files, but none of `MARKS`.
         """
         if self.path.exists() and not self.path.is_dir():
             raise StackError(f"RUN_DIR: {self.path} is not a folder", "name one, or a path that does not exist")
@@ -196,7 +199,10 @@ class RunDir:
 
     @property
     def temporary(self) -> Path:
-        """Folder for temporary files and sockets. It is in /tmp if the run directory's path is too long for sockets."""
+        """Folder for temporary files and sockets.
+
+        It is in the run directory, or in TMPDIR if the run directory's path is too long for sockets.
+        """
         return self._tmp.resolve()
 
     def socket(self, service: str) -> Path:
@@ -255,7 +261,7 @@ class RunDir:
         new.replace(self._state)
 
     def load(self) -> Running | None:
-        """Return the saved state of the stack; None if no stack was started since the machine booted.
+        """Return the saved state of the stack; None if there is none, or if the machine has booted since it was saved.
 
         Raises:
             OSError: the directory cannot be read.

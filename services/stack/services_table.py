@@ -56,7 +56,8 @@ class Memory:
 
     Args:
         setting: name of a setting whose value is a size.
-        factor: more than 1 for Redis, whose memory exceeds `maxmemory` because of copy-on-write when it saves.
+        factor: more than 1 for Redis, which needs more memory than `maxmemory`: for buffers, fragmentation, and copies
+            of the pages that change while it saves.
     """
 
     setting: str
@@ -90,7 +91,8 @@ class Service:
         environment: fixed environment variables.
         cpu_environment: additional environment variables on CPUs.
         secret_files: settings with secrets that the service reads from files; the variable `NAME_FILE` has the path.
-        secret_variables: secrets that the service reads from environment variables: setting by variable.
+        secret_variables: for each environment variable from which the service reads a secret, the setting with the
+            secret.
     """
 
     name: str

@@ -180,7 +180,7 @@ def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
             setting.read(settings[name])
         except InvalidSetting as error:
             raise StackError(f"{source}: {error}") from None
-    # The stack itself reaches the gateway by TLS_NAME.
+    # The stack itself reaches the gateway by TLS_NAME, so the servers must accept this host name.
     settings["ALLOWED_HOSTS"] = ",".join(filter(None, [settings["ALLOWED_HOSTS"], settings["TLS_NAME"]]))
     return settings
 
@@ -213,7 +213,7 @@ def _require_known(values: Iterable[str], source: str) -> None:
 
 
 def make_up_command(values: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> str:
-    """Return a `make up` command line, with the settings of the environment, with which the user can try again.
+    """Return a `make up` command line for another try. It repeats the settings of the environment, secrets as `...`.
 
     Args:
         values: settings to add or replace.

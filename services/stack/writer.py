@@ -127,6 +127,6 @@ def _part_filler(parts: Mapping[str, Iterable[str]]) -> Callable[[re.Match[str]]
 
 
 def _default(found: re.Match[str]) -> str:
-    """Return a variable reference with the table's default, for settings that are not in `.env`."""
+    """Return a reference such as `${NAME:-text}`; for a setting of the compose files, `text` is the table's default."""
     setting = settings_in("compose").get(found["name"])
     return f"${{{found['name']}{found['dash']}{setting.default if setting else found['text']}}}"
