@@ -27,8 +27,8 @@ Evaluate = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
 
 RESPONSE = frozenset({"response", "solution_str", "completion", "predict_str", "model_output"})
 RESPONSE_LISTS = frozenset({"responses", "solution_strs", "completions", "queries"})
-"""Names for a list of responses. If there is also a parameter `prompts`, each of the
-`queries` is, as in OpenRLHF, the prompt and the response as one text; see `_query`."""
+"""Names for a list of responses. If there is also a parameter `prompts`, each of the `queries` is, as in OpenRLHF, the
+prompt and the response as one text; see `_query`."""
 REFERENCE = ("reference", "ground_truth", "golden_response", "solution", "answer", "label")
 REFERENCE_LISTS = tuple(f"{name}s" for name in REFERENCE)
 PROMPT_FIELDS = ("prompt", "problem", "question")
@@ -51,7 +51,7 @@ MEANINGS = (
 MAX_TYPO_DISTANCE = 2
 """Maximum number of missing and extra letters in a typo. A replaced letter counts as two: one missing, one extra.
 
-`collection` is not a typo of `completion`.
+So `collection`, with two missing and two extra letters, is not a typo of `completion`.
 """
 SignatureParameter = inspect.Parameter
 VARIADIC = (SignatureParameter.VAR_POSITIONAL, SignatureParameter.VAR_KEYWORD)
@@ -260,7 +260,7 @@ def _typo_of(name: str, bound: Collection[str]) -> str:
 
 
 def _forms(function: Callable[..., Any]) -> tuple[bool, bool]:
-    """Return whether to pass the completion as chat messages: at first, and in another try if that raises an error."""
+    """Return `Call.forms`: first the form that the function seems to read, then the other one."""
     first = reads_messages(function)
     return first, not first
 

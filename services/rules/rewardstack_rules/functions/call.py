@@ -74,8 +74,8 @@ class Call:
         rest: returns the values of `**kwargs`; None if the function has no `**kwargs`.
         required: by name of a parameter, the fields of `extra_info` that can provide it; a sample with none of them
             is unscored.
-        forms: whether to pass completions as chat messages, for each attempt. The second attempt happens only if the
-            function cannot read the completions of the first.
+        forms: for each attempt to call the function, whether completions are passed as chat messages. The second
+            attempt, if any, happens only if the function cannot read the completion of the first.
         folder: folder of the function's code; empty if it has no Python code.
         title: the function's name for messages, with its file and line; empty for a built-in function.
     """
@@ -89,7 +89,10 @@ class Call:
     title: str = ""
 
     def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-        """Return the outcome for the best reference; unscored if a required field is missing."""
+        """Call the function for each reference, and return the outcome with the highest value.
+
+        The sample is unscored if a required field is missing, or if it is unscored for every reference.
+        """
         for name, fields in self.required.items():
             if not any(field in extra for field in fields):
                 hint = f"; {self.title} has a parameter of that name" if self.title else ""
@@ -157,7 +160,7 @@ async def _await(result: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop for all calls; e.g. an HTTP client that a file keeps works only in its first loop."""
+    """Return one event loop for all calls, because e.g. an HTTP client in a module works only in its first loop."""
     return asyncio.new_event_loop()
 
 

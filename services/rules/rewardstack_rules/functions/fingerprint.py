@@ -19,8 +19,8 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 
 VERDICT_VERSION = "5"
-"""Version of the results of built-in reward functions. Raise it only when the `value` or `reason` of a score changes,
-so that cached scores stay valid otherwise. `tests/rules/test_verdict_version.py` fails if you forget it."""
+"""Version of the results of built-in reward functions. Raise it if the `value` or `reason` of a score changes, and only
+then, because a new version invalidates cached scores. `tests/rules/test_verdict_version.py` fails if you forget it."""
 BINDING_VERSION = "2"
 """Version of the binding: the arguments of custom functions and how their results are read. Raise it when they
 change."""

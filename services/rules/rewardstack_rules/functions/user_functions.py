@@ -191,6 +191,6 @@ def _import(path: Path) -> ModuleType:
 
 
 def _place(path: Path, error: Exception) -> str:
-    """Return ` (line N)` for the file's last line in an error's traceback; empty if there is none (SyntaxError)."""
+    """Return ` (line N)`, the innermost line of the file in the traceback; empty if there is none (SyntaxError)."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f" (line {lines[-1]})" if lines else ""

@@ -18,11 +18,11 @@ FIELDS = Options._fields
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """A rule that calls the math verifier: a fast step before the verifier, which can be slow, and one after it.
+    """A rule that calls the math verifier, which can be slow, between two fast steps.
 
     Args:
-        select_text: returns the part of a response in which the verifier looks for the answer.
-        make_outcome: returns the outcome for a response and the verdict on that part.
+        select_text: the first step; returns the part of a response in which the verifier looks for the answer.
+        make_outcome: the last step; returns the outcome for a response and the verifier's verdict on that part.
         is_marked: whether the format marks that part as the answer; the option `extraction` is then ignored.
     """
 
@@ -33,8 +33,8 @@ class Verifier:
     def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         """Return the outcome of a response, without a time limit.
 
-        A server usually calls `select_text` and `make_outcome` itself. It calls this method for long responses and
-        after a fault.
+        A server usually does the three steps itself. It calls this method, in an isolated process, only for long
+        responses, for samples without references, and if one of its own steps raises an unexpected error.
 
         Args:
             response: the policy's text.

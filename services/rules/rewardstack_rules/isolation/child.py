@@ -106,5 +106,5 @@ def _run(entry: Entry, body: bytes, config: IsolationConfig) -> bytes:
         os._exit(1)
     except BaseException as error:  # noqa: BLE001 - reported to the caller
         hint = f"; {HINT}" if config.confined and isinstance(error, PermissionError) else ""
-        # `scoring.output` stores what the function printed in `__result__`.
+        # `scoring.output` has set the attribute `__result__`, which contains what the function printed.
         return dump({"error": "raised", "message": describe(error) + hint, **getattr(error, "__result__", {})})

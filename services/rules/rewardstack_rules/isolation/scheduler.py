@@ -9,7 +9,8 @@ task has a child, so that other tasks cannot cause its timeout.
 A shared child (`IsolationConfig.shared`) takes the next task of the tenant whose turn it is. Any other child belongs to
 the tenant of its first task. When another tenant needs its place, the child ends and a new one is forked. A waiting
 tenant without a child gets the place of a child that is idle, or has served its tenant for `TURN_SECONDS`. A tenant
-that could use one more child gets the place of a child that has been idle for `LINGER_SECONDS` (the cost of a fork).
+that could use one more child gets the place of a child that has been idle for `LINGER_SECONDS`, about the time that a
+fork takes.
 """
 
 from __future__ import annotations
@@ -89,7 +90,11 @@ class Scheduler:
         self._dispatch()
 
     def drop(self, task: Task) -> None:
-        """Cancel a task. A waiting task is not started; a running one is stopped once it is in the slow pool."""
+        """Cancel a task, so that it gets no reply.
+
+        A waiting task is not started. A running task is stopped immediately if it is in the slow pool; in the fast
+        pool, it is stopped when its timer fires, if it has not ended by then.
+        """
         task.dropped = True
         task.body = b""
         if task.child is not None and task.child.pool is ChildPool.SLOW:

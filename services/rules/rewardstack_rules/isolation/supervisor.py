@@ -104,7 +104,7 @@ class Supervisor:
         self.scheduler = Scheduler(config, self._loop, self._ready.set, self._give_up)
 
     async def run(self) -> None:
-        """Serve until every server process has ended, or the entry cannot be run."""
+        """Serve until every server process has ended, SIGTERM arrives, or the entry cannot be run."""
         send_heartbeats(self._loop, self._pulse)
         self._loop.add_signal_handler(signal.SIGTERM, self._end.set)
         self._loop.add_signal_handler(signal.SIGCHLD, reap_orphans)

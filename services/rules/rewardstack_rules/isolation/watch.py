@@ -1,4 +1,4 @@
-"""Detect hung processes, which are stopped, or stuck in their code or in the kernel.
+"""Detect hung processes. A process is hung if a signal has stopped it, or if it is stuck in its code or in the kernel.
 
 `Watchdog` counts how long a process has sent no heartbeat. The supervisor watches its zygote. The process that forked
 the supervisor (`fork_watched`) watches the supervisor, and kills it if it hangs.
@@ -81,9 +81,10 @@ def send_heartbeats(loop: asyncio.AbstractEventLoop, pulse: int) -> None:
 
 
 def fork_watched(what: str) -> int:
-    """Fork, and return only in the new process. The original process watches it, kills it if it hangs, then exits.
+    """Fork, and return only in the new process.
 
-    If the original process is killed, the new one dies, too, so that it never runs unwatched.
+    The original process watches the new one, kills it if it hangs, and exits after its end. If the original process is
+    killed, the new one dies, too, so that it never runs unwatched.
 
     Args:
         what: name of the new process in the log.

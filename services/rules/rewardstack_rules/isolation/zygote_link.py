@@ -111,7 +111,7 @@ class ZygoteLink:
             return
         try:
             socket.send_fds(self._control, [json.dumps(words).encode()], fds or [])
-        except BlockingIOError:  # the zygote is stopped
+        except BlockingIOError:  # the socket is full, because the zygote is stopped; replace the zygote
             self._loop.call_soon(self._handle_death, self._control)
         except OSError:  # the zygote is dead; read the messages that it sent before
             self._loop.call_soon(self._listen)

@@ -71,7 +71,7 @@ def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
 
 
 def _without_references(evaluate: Evaluate) -> Evaluate:
-    """Return a function that drops the references, so that it calls `evaluate` only once."""
+    """Return a function that drops the references, so that the reward function is called only once for a sample."""
 
     def evaluate_once(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         return evaluate(response, (), extra)

@@ -44,7 +44,7 @@ def code_rule(settings: CodeSettings | None) -> Rule:
 
 
 def _tools(settings: CodeSettings | None) -> str:
-    """Return a hash of what runs programs: of interpreter and compiler here, or of the URLs of SandboxFusion."""
+    """Return hashes of what runs programs: interpreter and compiler, or SandboxFusion; empty if nothing runs here."""
     if settings is None:
         return ""
     if settings.fusion_urls:

@@ -7,7 +7,7 @@ INDENTS = ("    ", "\t")
 
 
 def example_coding(response: str, reference: str | None = None) -> float:
-    """Return 0.9 for a keyword and an indent of four spaces or a tab, 0.6 for a keyword without one, else 0.3.
+    """Return 0.9 for a keyword and an indent of four spaces or a tab, 0.6 for a keyword without an indent, else 0.3.
 
     Args:
         response: the policy's text.

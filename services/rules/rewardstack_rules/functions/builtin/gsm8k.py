@@ -137,7 +137,14 @@ def _find_number(response: str, how: str, *, is_method: bool) -> tuple[str | Non
 
 
 def _outcome(format_reward: float | None, form: float, right: float, reason: str = "") -> Outcome:
-    """Return the outcome; `form` and `right` are 1 for a response with a number and for a correct one, else 0."""
+    """Return the outcome of a response.
+
+    Args:
+        format_reward: the option `format_score`; None if it is not set.
+        form: 1 if the response has a number of at most `MAX_DIGITS` characters, else 0.
+        right: 1 if this number is correct, else 0.
+        reason: why `right` is 0; else empty.
+    """
     if format_reward is None:
         return Outcome(right, reason)
     parts = {"format": format_reward * form, "accuracy": (1 - format_reward) * right}
