@@ -227,8 +227,8 @@ class _Binder:
     def _trainer_keywords(self) -> dict[str, Getter]:
         """Return getters for the values of `**kwargs` that are not fields of `extra_info`.
 
-        For verl's functions these are verl's own arguments. For TRL's they are `prompts` and, unless a parameter gets
-        the reference, the reference under its singular names. Other trainers' functions have none.
+        For verl's functions, these are verl's own arguments. For TRL's functions, they are `prompts` and, if no
+        parameter gets the reference, also the reference under its singular names. Other trainers' functions have none.
         """
         if self._is_verl:
             keywords: Sequence[str] = ("data_source", "ground_truth", "extra_info")

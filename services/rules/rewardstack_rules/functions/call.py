@@ -18,7 +18,7 @@ from rewardstack_rules.functions.outcome import Outcome, Unscored
 from rewardstack_rules.functions.results import as_outcome
 
 ABSENT: Any = object()
-"""Stands for the value of a parameter that a sample does not have."""
+"""Placeholder for a parameter's value if the sample has none."""
 _WRONG_FORM = re.compile(
     r"string ind(?:ex|ices)|'(?:str|list)' object has no attribute|expected string or bytes"
     r'|not (?:"(?:str|list)"|list)'
