@@ -33,7 +33,7 @@ def read(root: Path) -> str:
     """Return the version of the tree at `root`.
 
     Raises:
-        ValueError: the client's `__version__` is missing, or is not three numbers.
+        ValueError: the client's `__version__` is missing, or is not a version such as `1.2.3` or `1.2.3rc1`.
     """
     text = (root / SOURCE).read_text(encoding="utf-8")
     found = re.search(rf'^__version__ = "({NUMBER})"$', text, re.MULTILINE)
