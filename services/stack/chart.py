@@ -19,6 +19,7 @@ from rewardstack.routing.routes import RULES, builtin_routes
 from rewardstack_settings.setting import Setting
 from services.stack import ports
 from services.stack.chart_page import render_page
+from services.stack.helm_values import SET_BY_CHART
 from services.stack.services_table import SERVICES
 from services.stack.settings_table import TABLE, read_by
 
@@ -63,8 +64,6 @@ PATTERNS = {
     "embedding": HOST,
 }
 """Patterns of strings, by name: sizes and addresses for Redis, Kubernetes and nginx, and Ingress hosts."""
-SET_BY_CHART = frozenset({"REWARD_HOST", "REWARD_PORT", "REWARD_SOCKET", "PROMETHEUS_MULTIPROC_DIR"})
-"""Settings of the reward server that the chart sets itself."""
 
 
 Schema = dict[str, Any]
