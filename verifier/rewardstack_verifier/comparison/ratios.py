@@ -49,7 +49,7 @@ def _read_names(items: tuple[Node, ...]) -> Ratio | None:
 def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
     """Return whether the terms are proportional, matched by name if both ratios have names.
 
-    Terms that are zero must be zero in both ratios. A ratio of only zeros equals no ratio.
+    Terms that are zero must be zero in both ratios. A ratio of only zeros is not equal to any ratio.
     """
     if len(answer.terms) != len(reference.terms):
         return False
