@@ -699,11 +699,11 @@ class _Parser:
     def _named(self, name: str) -> Expression:
         """Parse the subscript, superscript and primes of a letter, and the arguments if it names a function."""
         if [self._peek(at).text for at in range(6)] == ["_", "{", "1", ",", "2", "}"]:
-            self._at += 6  # both values: `x_{1,2} = 2 \pm 1`
+            self._at += 6  # `x_{1,2} = 2 \pm 1` gives two values of x
             return Symbol(name)
         following = self._peek()
         if name in "Cc" and following.kind == NUMBER and len(following.text) == 1 and not following.spaced:
-            return Symbol(f"{name}_{self._next().text}")  # a constant of a general solution
+            return Symbol(f"{name}_{self._next().text}")  # `C1`, a constant of a general solution
         marked = self._full_name(name)
         primes = marked.count("'") if marked.rstrip("'") == name else 0
         if marked in CONSTANTS and marked not in self._indices:

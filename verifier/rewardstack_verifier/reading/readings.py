@@ -140,7 +140,7 @@ def _read(tokens: list[Token]) -> list[Node]:
         with suppress(UnreadableError):
             found.append(reader(tokens))
             if isinstance(found[-1], Time) and found[-1].minute < 10:
-                break  # `10:05` is not a ratio
+                break  # `10:05` is only a time; a ratio would be `10:5`
             if reader is parse_remainder:
-                break  # R is not a unit
+                break  # in `5 R 2`, R is not a unit
     return found
