@@ -97,7 +97,10 @@ class Connection(TConn):
         self.head, self.due = b"", 0.0
 
     def close(self, graceful: bool = False) -> None:
-        """Close the connection immediately. The module `connection` has read the rest of a refused request."""
+        """Close the connection immediately, even if `graceful` is True.
+
+        A graceful close would block the event loop to read the rest of a refused request. `connection` has done that.
+        """
         self.due = 0.0
         super().close()
 
