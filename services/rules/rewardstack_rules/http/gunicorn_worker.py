@@ -99,7 +99,8 @@ class Connection(TConn):
     def close(self, graceful: bool = False) -> None:
         """Close the connection immediately, even if `graceful` is True.
 
-        A graceful close would block the event loop to read the rest of a refused request. `connection` has done that.
+        A graceful close would read the rest of a refused request, and block the event loop. The module `connection` has
+        already read it.
         """
         self.due = 0.0
         super().close()
