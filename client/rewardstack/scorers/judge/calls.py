@@ -46,7 +46,7 @@ TRIAL_SHARE = 0.15
 TRIAL_TOKENS = 16
 """Maximum length of the reply to a trial request, in tokens; servers reject fields before they generate."""
 NO_TRIAL = math.inf
-"""Time of the next trial request once a judge has accepted the fields: never."""
+"""Time of the next trial request once a judge has answered a request with the same fields: never."""
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class Calls:
         self._next_trial: LruCache[Hashable, float] = LruCache(MAX_SERVERS)
 
     def is_accepted(self, plan: Plan, model: Model) -> bool:
-        """Return whether the judge's server is recognized, or has accepted a request with the plan's fields."""
+        """Return whether no trial is needed: the server is recognized, or has answered a request with these fields."""
         return not model.dialect.is_guessed or self._next_trial.get(_trial_key(plan, model)) == NO_TRIAL
 
     async def send_trial(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
