@@ -262,7 +262,7 @@ async def _read(request: web.Request, kind: type[pydantic.BaseModel]) -> Any:
     if not re.fullmatch(r"application/(.+\+)?json", request.content_type):
         raise TeiError(415, "Validation", "the body must be JSON: send `Content-Type: application/json`")
     body = await request.read()
-    try:  # int() rejects NaN and Infinity, and dumps() rejects half of a surrogate pair
+    try:  # int() rejects NaN and Infinity, and encode() rejects half of a surrogate pair
         value = json.loads(body.decode(), object_pairs_hook=_unique_members, parse_constant=int)
         json.dumps(value, ensure_ascii=False).encode() if rb"\u" in body else None
         return kind.model_validate(value)
