@@ -63,8 +63,8 @@ class Model:
         if len(value) > (most := self._max_length * CHARACTERS_PER_TOKEN) and not truncate:
             raise TeiError(422, "Validation", f"`inputs` has {len(value)} characters or ids, the limit is {most}")
         text, special = value[:most], True
-        # As in TEI, token ids already contain their special tokens. If there is a prompt, drop these; the tokenizer adds
-        # special tokens around prompt and text.
+        # As in TEI, token ids already contain their special tokens. If there is a prompt, drop these; the tokenizer
+        # adds special tokens around prompt and text.
         if not isinstance(text, str):
             text, special = self._tokenizers[""].decode(text, skip_special_tokens=bool(prompt)), bool(prompt)
         tokenizer = self._tokenizers[body.truncation_direction.lower() if truncate else ""]

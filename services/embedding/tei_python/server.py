@@ -79,9 +79,9 @@ class OpenAI(pydantic.BaseModel, strict=True):
 
 
 class Entry(NamedTuple):
-    """A tokenized input in the queue, with the times at which its request started and it was queued.
+    """A tokenized input in the queue, with the start time of its request and the time when the input was queued.
 
-    The future is canceled when the request ends.
+    The future is canceled when the request ends, so that the queue drops the input.
     """
 
     tokens: list[int]

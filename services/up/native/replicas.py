@@ -1,7 +1,8 @@
 """Discover model servers on other nodes. Each writes its endpoint and heartbeat to a file on shared storage.
 
-A file is trusted only if the user owns it and no other user can access it. Of its URL, only the host (which is
-resolved) and the port are used. The clocks of nodes differ, so a server is alive as long as its heartbeat changes.
+A file is trusted only if the user owns it and no other user can access it. Of the URL in a file, only the host (which
+is resolved) and the port are used. The clocks of nodes differ, so a server counts as alive while its heartbeat keeps
+changing, whatever time the heartbeat has.
 """
 
 from __future__ import annotations
