@@ -16,7 +16,7 @@ from rewardstack.routing.shaping import FLOORED
 PART_PREFIX = "part "
 """Prefix of the name of a part's step."""
 MAX_LINES = 20
-"""Maximum number of lines about the parts and their facts, so that a summary fits on a screen."""
+"""Maximum number of lines about the route, its parts and their facts, so that a summary fits on a screen."""
 MAX_REQUESTS = 3
 """Maximum number of shown requests to a judge."""
 MAX_FACT = 100

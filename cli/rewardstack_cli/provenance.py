@@ -82,7 +82,7 @@ def list_changes(before: Provenance, now: Provenance) -> list[str]:
 
 
 def merge(before: Provenance, now: Provenance) -> Provenance:
-    """Return `now` with the values that are only in `before`, such as those of a service that is now down."""
+    """Return `now`, plus the values that are only in `before`, such as those of a service that is now down."""
     return {section: {**before.get(section, {}), **values} for section, values in now.items()}
 
 

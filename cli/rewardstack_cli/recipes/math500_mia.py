@@ -132,7 +132,8 @@ def _read_label(row: Row, *, non_members: bool, is_second_input: bool) -> str:
 
     Args:
         row: row of one of the inputs.
-        non_members: whether there is a second input (--non-members); rows of the first input then need no label.
+        non_members: whether there is a second input (--non-members). If there is, a row without a label is a member in
+            the first input, and a non-member in the second.
         is_second_input: whether the row is in the second input.
     """
     value = row.fields.get("label")
