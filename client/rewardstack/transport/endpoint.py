@@ -630,7 +630,9 @@ class Endpoint:
         return task is not None and task.done() and not task.cancelled() and task.result()
 
     async def is_gateway(self, seconds: float) -> bool:
-        """Ask the endpoint, once, whether it is a gateway, so that a retry may reach another replica.
+        """Return whether the endpoint is a gateway, so that a retry may reach another replica.
+
+        The endpoint is asked only until it has answered once.
 
         Args:
             seconds: maximum seconds to wait for the answer; the result is False without an answer.
