@@ -113,7 +113,7 @@ bench: setup-dev ## run the benchmarks and write a page with plots (t="rules cac
 
 .PHONY: fuzz
 fuzz: setup-dev ## send the reward server 10,000 generated and hostile requests (n=100: fewer); none may return 500; rewritten answers must keep their verdicts
-	@$(BIN)/python -m tests.verifier.fuzz $(if $(n),--questions $(n) --near $(n) --pairs $(n))
+	@$(BIN)/python -m tests.verifier.fuzz $(if $(n),--questions $(n) --near $(n) --pairs $(n) --mutations $(n))
 	@$(PREPARE) programs
 	@$(BIN)/python -m tests.rules.fuzz --requests $(or $(n),10000)
 

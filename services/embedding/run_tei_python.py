@@ -43,7 +43,7 @@ def _exec_models_python(error: ImportError) -> None:
     Exit with the error if there is no such interpreter, or if it is running already.
     """
     models = Models(Path(load(ROOT)["MODELS_DIR"]))
-    if Path(models.python).exists() and Path(sys.prefix) != models.venv:
+    if Path(models.python).exists() and not Path(sys.prefix).samefile(models.venv):
         os.execv(models.python, [models.python, __file__, *sys.argv[1:]])
     sys.exit(f"run_tei_python: {error}; pip install sentence-transformers torch aiohttp pydantic prometheus-client")
 

@@ -35,6 +35,13 @@ def apply(f, x): return f(x)
 def scaled(f, x): return f(x, by=3)
 def fail(): raise Empty("nothing")
 LIMIT = (1, {2, 3})
+Point = collections.namedtuple("Point", "x y")
+class Pair(typing.NamedTuple):
+    left: int
+    right: list
+def point(): return Point(1, Pair(2, [3]))
+def x_of(p): return p.x
+class Secret(tuple): _fields = ("__class__", "def")
 """
 TREE_TESTS = [
     "n = Node(1, [Node(2), Node(3)])\nassert total(n) == 6 and len(n) == 3 and str(n) == 'Node 1'",
@@ -46,6 +53,8 @@ TREE_TESTS = [
     "try:\n    fail()\nexcept Empty as error:\n    assert 'nothing' in str(error)\nelse:\n    assert False",
     "assert isinstance(n, Node)",
     "assert LIMIT == (1, {2, 3})",
+    "p = point()\nassert p.x == 1 and p.y.right == [3] and p == (1, (2, [3])) and p._replace(x=5).x == 5",
+    "assert x_of(Point(7, 8)) == 7 and x_of(p) == 1 and Secret((1, 2)) == (1, 2)",
     "from solution import total as t\nassert t(Node(4)) == 4",
     "def test_walk():\n    assert max(walk(4)) == 3",
 ]

@@ -53,8 +53,8 @@ class Shaping:
 
     def bounds(self, unshaped: Bounds) -> Bounds:
         """Return the bounds of shaped values, given the bounds of unshaped values."""
-        low, high = sorted(map(self.apply, unshaped))
-        return low, high
+        values = [*map(self.apply, unshaped), *([] if self.floor is None else [self.floor])]
+        return min(values), max(values)
 
     @property
     def definition(self) -> dict[str, Any]:

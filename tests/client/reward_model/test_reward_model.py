@@ -147,6 +147,13 @@ def test_ignored_activation(server: FaultServer) -> None:
         compute_score("reward_model", "It is 42.", None, EXTRA)
 
 
+def test_floor_below_0(server: FaultServer) -> None:
+    """A floor below 0 is a value below 0, so a missing score must not count as 0."""
+    with pytest.raises(ConfigError, match="on_error"):
+        register_reward_model("deep", {"activation": "sigmoid", "floor": -5, "on_error": "zero"})
+        score([sample("It is 42.", "deep")])
+
+
 def test_too_long(server: FaultServer, table: Table) -> None:
     """A response beyond the model's context has the route's floor and a reason; others of its batch are scored."""
     register_reward_model("clipped", {"scale": 0.1, "clip": [-2, 2]})

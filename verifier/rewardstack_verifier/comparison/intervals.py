@@ -287,9 +287,14 @@ def _between(low: Expression | None, high: Expression | None, included: bool = F
 
 
 def _equal_regions(answer: Region, reference: Region) -> bool | None:
-    """Return whether two sets of real numbers are equal; None if the order of their bounds is unknown."""
+    """Return whether two sets of real numbers are equal.
+
+    The result is None if the order of their bounds is unknown, or if infinity is an element of a set.
+    """
     found, expected = _bounds(answer), _bounds(reference)
     if len(found) + len(expected) > MAX_BOUNDS or symbols(*found, *expected):
+        return None
+    if _has_infinite_number(answer) or _has_infinite_number(reference):
         return None
     try:
         reference_groups = _group_bounds(expected, [])
@@ -304,6 +309,13 @@ def _bounds(region: Region) -> list[Expression]:
     if isinstance(region, Combined):
         return [bound for part in region.parts for bound in _bounds(part)]
     return [bound for bound in (region.low, region.high) if bound not in (INFINITY, MINUS_INFINITY)]
+
+
+def _has_infinite_number(region: Region) -> bool:
+    """Return whether a part of a set begins at infinity or ends at minus infinity, as in `{3, \\infty}`."""
+    if isinstance(region, Combined):
+        return any(map(_has_infinite_number, region.parts))
+    return region.low == INFINITY or region.high == MINUS_INFINITY
 
 
 def _group_bounds(bounds: list[Expression], groups: list[list[Expression]]) -> list[list[Expression]]:

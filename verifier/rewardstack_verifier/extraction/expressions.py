@@ -59,7 +59,7 @@ def read_formulas(text: str) -> tuple[str, int] | None:
     """
     formulas: list[re.Match[str]] = []
     match = FORMULA.match(text)
-    while match is not None and len(formulas) <= MAX_JOINED:
+    while match is not None and len(formulas) < MAX_JOINED:
         formulas.append(match)
         joint = JOINT.match(text, match.end())
         match = _next_formula(text, joint) if joint else None

@@ -70,7 +70,7 @@ def _is_name(tokens: list[Token]) -> bool:
         return texts[-1] == "|" and (_are_sets(tokens) or "vec" in texts)
     if texts[0] in _FUNCTIONS:
         return any(token.kind == LETTERS or token.text in GREEK for token in tokens[1:]) and not _has_number(tokens)
-    if texts[:2] == ["frac", "d"] or (texts[0] == "frac" and texts[1][:1] == "d" and texts[-1][:1] == "d"):
+    if texts[0] == "frac" and len(texts) > 1 and texts[1][:1] == "d" and (texts[1] == "d" or texts[-1][:1] == "d"):
         return len(texts) <= 4
     return _is_call(tokens)
 

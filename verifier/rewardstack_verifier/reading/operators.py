@@ -71,4 +71,6 @@ def _is_derivative(tokens: list[Token]) -> bool:
     texts = [token.text for token in tokens]
     if texts[1:2] == ["/"] and texts[0] in ("d", "dy", "df") and len(texts) > 2:
         return len(texts[2]) == 2 and texts[2].startswith("d")
-    return texts[:5] == ["frac", "{", "d", "}", "{"] and len(texts[5]) == 2 and texts[5].startswith("d")
+    if len(texts) < 6 or texts[:5] != ["frac", "{", "d", "}", "{"]:
+        return False
+    return len(texts[5]) == 2 and texts[5].startswith("d")

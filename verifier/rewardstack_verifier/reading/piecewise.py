@@ -41,7 +41,7 @@ def parse_piecewise(rows: list[Token], read: Callable[[list[Token]], Node]) -> A
     arguments: list[Expression] = []
     for row in _split(rows, "\\\\"):
         value, *conditions = _split(row, "&")
-        if len(conditions) != 1 or len(arguments) > 2 * MAX_CASES:
+        if len(conditions) != 1 or len(arguments) >= 2 * MAX_CASES:
             raise UnreadableError("a case without its condition")
         arguments += require_expression(read(_trim(value))), _condition(_trim(conditions[0]), read)
     return Apply("piecewise", tuple(arguments))

@@ -87,8 +87,8 @@ def make_letter(name: str) -> Expression:
 
 
 def is_integer(node: Node) -> TypeGuard[Number]:
-    """Return whether a node is an exact number, such as an integer or a repeating decimal."""
-    return isinstance(node, Number) and node.places is None
+    """Return whether a node is an integer."""
+    return isinstance(node, Number) and node.places is None and node.value.denominator == 1
 
 
 def is_proper(node: Node) -> bool:

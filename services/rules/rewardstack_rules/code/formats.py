@@ -13,6 +13,7 @@ import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from rewardstack_rules.code.languages import DEFAULT, LANGUAGES, find_language
@@ -36,6 +37,10 @@ print(int(bool(output_judging_function(_input, _output, _expected))))
 """
 """Code that is appended to the source of a judging function (HardTests) to make it a checker."""
 EMPTY: tuple[Any, ...] = (None, "", [])
+NAMING = ("fn_name", "func_name", "function_name", "entry_point", "test_setup_code", *CHECKERS)
+"""Fields without which the tests would be run in another way, so that a misspelled one is an error."""
+MISSPELLED = 0.85
+"""Similarity from which a field's name counts as a misspelled one of `NAMING` (`difflib.SequenceMatcher.ratio`)."""
 
 
 class TestsError(Exception):
@@ -181,7 +186,8 @@ def _read(value: Any) -> Problem:
     if isinstance(value, list):
         return _of_list(value)
     if not isinstance(value, dict):
-        raise TestsError(f"the tests are in no known format: a {type(value).__name__}")
+        raise TestsError(f"the tests are in no known format: {value!r:.40}, which is no list or object")
+    _refuse_misspelled(value)
     checker = _checker_of(value)
     if checker is not None:
         problem = _read({name: part for name, part in value.items() if name not in (*CHECKERS, KIT)})
@@ -208,7 +214,16 @@ def _read(value: Any) -> Problem:
     if any(name in value for names, _ in READERS for name in names):
         raise TestsError("there are no tests")
     known = ", ".join(map(repr, [*value][:5])) or "nothing"
-    raise TestsError(f"the tests are in no known format: an object with {known}")
+    raise TestsError(f"the tests are in no known format: an object with {known}; docs/code.md lists the formats")
+
+
+def _refuse_misspelled(value: Mapping[str, Any]) -> None:
+    """Raise TestsError if a text is in a field whose name is like one of `NAMING`."""
+    for name, content in value.items():
+        if isinstance(content, str) and content and name not in NAMING:
+            meant = get_close_matches(name[:MOST_NAME].lower(), NAMING, 1, MISSPELLED)
+            if meant and not value.get(meant[0]):
+                raise TestsError(f"unknown field {name!r:.40}; do you mean {meant[0]!r}?")
 
 
 def _checker_of(value: Mapping[str, Any]) -> Checker | None:
@@ -286,13 +301,14 @@ def _decoded(value: Any, what: str) -> Any:
         return value
     found = _load(value)
     if isinstance(found, str):
-        raise TestsError(f"the {what} are no JSON")
+        raise TestsError(f"the {what} are text, but no JSON: {value[:40]!r}")
     return found
 
 
 def _paired(inputs: Any, outputs: Any, function: str) -> Problem:
-    if not isinstance(inputs, list) or not isinstance(outputs, list):
-        raise TestsError("`inputs` and `outputs` must be lists")
+    for name, values in (("inputs", inputs), ("outputs", outputs)):
+        if not isinstance(values, list):
+            raise TestsError(f"`{name}` must be a list, and is {'missing' if values is None else repr(values)[:40]}")
     if len(inputs) != len(outputs):
         raise TestsError(f"there are {len(inputs)} inputs and {len(outputs)} outputs")
     if not function:

@@ -327,7 +327,9 @@ class Runner:
             if ended.name == AGAIN:
                 return ended
         if b"1" in results and not has_called:
-            return Verdict(UNSCORED, detail="the tests hold without calling the program")
+            return Verdict(
+                UNSCORED, detail="the tests hold without calling the program; classes of unittest are not run"
+            )
         return results, ended
 
 

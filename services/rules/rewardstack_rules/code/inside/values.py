@@ -13,17 +13,21 @@ import json
 import os
 import struct
 import sys
-from collections import deque
+from collections import deque, namedtuple
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
+from keyword import iskeyword
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 MOST_BYTES = 16 << 20
 """Maximum size of a message, in bytes."""
 MOST_DEEP = 60
+MOST_FIELDS = 64
+"""Maximum number of fields of a named tuple; one with more is sent as a plain tuple."""
 LENGTH = struct.Struct("!I")
 MODULES = (
     *("math", "cmath", "operator", "itertools", "functools", "collections", "string", "re", "datetime", "heapq"),
@@ -77,6 +81,8 @@ def encode(value: Any, keep: Callable[[Any], dict[str, Any]], depth: int = 0) ->
 
     if value is None or value is True or value is False or type(value) is str:
         return value
+    if names := _field_names(value):
+        return {"namedtuple": [type(value).__name__, names, within(value)]}
     for kind in (list, tuple, set, frozenset, deque):
         if isinstance(value, kind):
             return within(value) if kind is list else {kind.__name__: within(value)}
@@ -90,6 +96,23 @@ def encode(value: Any, keep: Callable[[Any], dict[str, Any]], depth: int = 0) ->
     if isinstance(value, ModuleType):
         return {"module": value.__name__}
     return keep(value)
+
+
+def _field_names(value: Any) -> list[str]:
+    """Return the names of the fields of a named tuple; none for other objects."""
+    names = getattr(type(value), "_fields", None) if isinstance(value, tuple) else None
+    if type(names) is not tuple or len({*names}) != len(value) or len(names) > MOST_FIELDS:
+        return []
+    return [*names] if all(map(_is_name, (type(value).__name__, *names))) else []
+
+
+def _is_name(text: Any) -> bool:
+    return type(text) is str and text.isidentifier() and text[0] != "_" and not iskeyword(text)
+
+
+@lru_cache(256)
+def _named_tuple(name: str, *fields: str) -> Callable[..., Any]:
+    return namedtuple(name, fields)
 
 
 def _encode_simple(value: Any) -> Any:
@@ -180,6 +203,11 @@ def _decode(value: Any, stand_in: Callable[[str, Any], Any]) -> Any:
         return CONTAINERS[tag](_decode(part, stand_in) for part in content)
     if tag == "dict":
         return {_decode(key, stand_in): _decode(part, stand_in) for key, part in content}
+    if tag == "namedtuple":
+        name, fields, parts = content
+        if len(fields) > MOST_FIELDS or not all(map(_is_name, (name, *fields))):
+            raise ValueFormatError(tag)
+        return _named_tuple(name, *fields)(*(_decode(part, stand_in) for part in parts))
     if tag in PLAIN:
         return PLAIN[tag](content)
     return stand_in(tag, content)
