@@ -14,7 +14,7 @@ T = TypeVar("T")
 MAX_BATCH = 128
 """Maximum number of values per write; more would block the event loop for too long."""
 WINDOW = 0.05
-"""Seconds to collect values before a write. Few large writes are faster: a round trip costs as much as twenty values."""
+"""Seconds to collect values before a write. Few large writes are faster: a round trip costs as much as 20 values."""
 FLUSH_TIMEOUT = 1.5
 """Time limit for all writes of `flush`, in seconds; longer than the timeout of one write (`cache.link.TIMEOUT`)."""
 

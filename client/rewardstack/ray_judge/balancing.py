@@ -60,7 +60,7 @@ class FrozenRewardInferenceClient:
         return len(self._lost) < len(self._engines)
 
     def state(self) -> list[dict[str, object]]:
-        """Return the `name`, requests `in_flight` and error `lost` of each engine; `lost` is empty if the engine is up."""
+        """Return the `name`, the requests `in_flight` and the error `lost` (empty if it is up) of each engine."""
         return [
             {"name": one.name, "in_flight": self._in_flight[one], "lost": self._lost.get(one, "")}
             for one in self._engines
