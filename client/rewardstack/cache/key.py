@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
     Args:
         text: the key as a string.
-        deterministic: whether scoring a sample again gives the same score; equal samples in flight then share one call.
+        deterministic: whether scoring a sample again gives the same score. If so, equal samples in flight share a call.
         range: valid range of the scores under this key; cached scores outside the range are ignored.
     """
 

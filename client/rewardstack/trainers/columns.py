@@ -136,7 +136,7 @@ class Columns:
 
         A request's `extra_info` combines the following; later items take precedence:
 
-        - the last user message as `question`
+        - the last user message, or a prompt that is a string, as `question`
         - the prompt as `messages`, if it has more than the text of one message, and the column `extra_info` has no task
         - `self.extra_info`
         - the column `extra_info`, without null and NaN fields

@@ -39,7 +39,7 @@ from rewardstack_rules.scoring.reload import Reloader
 from rewardstack_rules.settings import SECRETS, Settings
 
 LIFE_SECONDS = 60
-"""Seconds after its last heartbeat for which RQ still lists a worker. Workers send heartbeats more often."""
+"""Seconds without a heartbeat after which RQ no longer lists a worker. Workers send heartbeats more often."""
 MAINTENANCE_SECONDS = 60
 PAUSE = 2.0
 """Seconds before a worker that lost its connection to the queue reconnects."""
