@@ -60,7 +60,10 @@ class FrozenRewardInferenceClient:
         return len(self._lost) < len(self._engines)
 
     def state(self) -> list[dict[str, object]]:
-        """Return the `name`, the requests `in_flight` and the error `lost` (empty if it is up) of each engine."""
+        """Return the `name`, the number of requests `in_flight` and the error `lost` of each engine.
+
+        `lost` is empty if the engine is up.
+        """
         return [
             {"name": one.name, "in_flight": self._in_flight[one], "lost": self._lost.get(one, "")}
             for one in self._engines

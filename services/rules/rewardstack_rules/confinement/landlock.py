@@ -47,8 +47,8 @@ def restrict(rules: Iterable[tuple[str, int]], *, has_network: bool = False) -> 
     Args:
         rules: paths, each with the rights to the path and to everything below it; missing and inaccessible paths are
             skipped.
-        has_network: whether the process can still use TCP and abstract Unix sockets. Older versions than
-            `NETWORK_VERSION` and `SCOPE_VERSION` cannot refuse them.
+        has_network: whether the process can still use TCP and abstract Unix sockets. If False, TCP is refused since
+            `NETWORK_VERSION`, and abstract Unix sockets since `SCOPE_VERSION`.
 
     Raises:
         OSError: the kernel has no Landlock, or refuses the rules.
