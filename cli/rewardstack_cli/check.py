@@ -64,7 +64,7 @@ SERVICES = (
 
 
 def _list_targets(settings: Settings) -> list[Target]:
-    """Return the services in the environment, and the judges and reward models in the routes files.
+    """Return `SERVICES`, the judges in the routes files, and the reward models in the environment and the routes files.
 
     Raises:
         RouteError: a routes file cannot be used.

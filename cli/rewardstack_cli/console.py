@@ -21,7 +21,7 @@ from rewardstack.transport.endpoint import LOG_AFTER
 T = TypeVar("T")
 
 COLUMN_PADDING = 3
-"""Width of the borders and padding of one table column, in characters; the table adds one more."""
+"""Width of a table column's left border and padding, in characters; the last border of the table takes one more."""
 DEFAULT_WIDTH = 120
 """Width of the output, in characters, if stdout is not a terminal."""
 

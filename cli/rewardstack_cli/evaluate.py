@@ -72,9 +72,11 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score FILE, compare the scores with its labels and write the report.
 
+    If FILE is a sample log, only describe the responses with high rewards.
+
     Returns:
-        The exit status: 0 if every row has a score, with `--injections` for each injection; 3 if a score is missing;
-        130 or 143 after an interruption. With `--dry-run`, 0 if every row is valid.
+        The exit status: 0 if every row has a score, else 3. With `--injections`, the rows with an injection count,
+        too. With `--dry-run`, 0 if every row is valid, else 3. For a sample log, 0. After an interruption, 130 or 143.
 
     Raises:
         RewardstackError: a row, a label, an argument or a setting is wrong.
@@ -121,11 +123,7 @@ def _show_sample_log(path: Path) -> bool:
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
-    """Raise `RequestError` if the arguments contradict each other.
-
-    Raises:
-        RequestError: an argument is invalid, or contradicts another one.
-    """
+    """Raise `RequestError` if an argument is invalid, or contradicts another one."""
     scoring_options = {"--set": args.options, "--against": args.against, "--injections": args.injections}
     scoring_options["--dry-run"] = args.dry_run
     if args.scored and any(scoring_options.values()):
@@ -157,7 +155,7 @@ def _build_options(args: argparse.Namespace) -> Options:
 
 
 def _build_settings(args: argparse.Namespace) -> dict[str, Setting]:
-    """Return the settings to score with, by name."""
+    """Return the ways to score the rows: `set` and, if there are options of `--against`, `against`."""
     suite = load_injections() if args.injections else {}
     overrides = {"set": read_options(args.options, "--set")}
     if args.against:

@@ -1,4 +1,7 @@
-"""`rewardstack explain`: show how one sample gets its score: a formula and a line about each part, or all steps."""
+"""`rewardstack explain`: show how one sample gets its score.
+
+It prints a formula and the facts about each part; with -v, also all steps.
+"""
 
 from __future__ import annotations
 
@@ -133,8 +136,8 @@ def _mapping_lines(mapping: Mapping[str, Any], margin: str) -> Iterator[str]:
 def _fact_lines(name: str, value: Any, margin: str) -> Iterator[str]:
     """Yield the lines of one fact.
 
-    A value with an origin has the origin in parentheses after its name. Mappings are indented, lists are shown item by
-    item, and long texts below their names.
+    If the value is a mapping with `value` and `from` (its origin), the origin is in parentheses after the name. Other
+    mappings are indented, lists are shown item by item, and long texts below their names.
     """
     if isinstance(value, Mapping) and value.keys() == {"value", "from"}:
         yield from _fact_lines(f"{name} ({printable(str(value['from']))})", value["value"], margin)

@@ -16,7 +16,7 @@ from rewardstack.routing.shaping import FLOORED
 PART_PREFIX = "part "
 """Prefix of the name of a part's step."""
 MAX_LINES = 20
-"""Maximum number of lines between the first and the last line of a summary, so that it fits on a screen."""
+"""Maximum number of lines about the route, its parts and their facts, so that a summary fits on a screen."""
 MAX_REQUESTS = 3
 """Maximum number of shown requests to a judge."""
 MAX_FACT = 100
@@ -38,7 +38,8 @@ class Node(NamedTuple):
 
     Args:
         name: the `data_source` that the route scored.
-        route: the definition: with `kind` for a leaf, else with `sum`, `majority`, `gate` or `cascade`.
+        route: the definition of the route. That of a leaf has `kind`; that of a composite has `sum`, `majority`, `gate`
+            or `cascade`.
         steps: the steps of scoring.
         result: `value`, `status` and `reason` before shaping; empty if scoring did not get that far.
         shaped: the shaping of the route and the shaped `value`; empty without shaping.
@@ -111,7 +112,7 @@ def _equation(value: float | None, node: Node) -> str:
 
 
 def format_value(value: float | None) -> str:
-    """Format a value with at most six significant digits, and with a decimal point."""
+    """Format a value with at most six significant digits, and with a decimal point; None as a question mark."""
     if value is None:
         return "?"
     text = f"{value:.6g}"
@@ -175,7 +176,10 @@ def _gate_formula(node: Node, route: Mapping[str, Any]) -> str:
 
 
 def _part_value(node: Node, name: str, *, is_bare: bool = False) -> str:
-    """Return the value of a part, with its name unless `is_bare`; only the name if there is no value."""
+    """Return the value of a part, with its name unless `is_bare`.
+
+    For a part without a value, return its name, or `0.0 (NAME STATUS)` if the composite counts the part as 0.
+    """
     part = node.parts.get(name)
     if part is None or part.value is None:
         zero = part is not None and node.route.get("on_part_error") == "zero"

@@ -9,14 +9,14 @@ from rewardstack.score import Score
 from rewardstack_cli.console import say
 
 MAX_CONSECUTIVE = 200
-"""Number of consecutive failed rows after which no more rows of a route are sent."""
+"""Number of consecutive failed rows of a route after which no more of its rows are sent."""
 
 NOT_SENT = "not sent"
 """The `source` of the score of a row that was not sent."""
 
 
 class Failures:
-    """Counts the rows of a run whose status is not `ok`."""
+    """Counts the rows of a run whose status is not `ok`, and stops routes that keep failing."""
 
     def __init__(self) -> None:
         self._consecutive: Counter[str] = Counter()
@@ -30,14 +30,16 @@ class Failures:
         return None if reason is None else Score.unscored(reason, NOT_SENT)
 
     def count(self, route: str, score: Score) -> None:
-        """Count the next row of a route, in the order of the file; stop the route if too many have failed.
+        """Count the next row of a route, in the order of the file; stop the route after `MAX_CONSECUTIVE` failed rows.
+
+        Only an `ok` row whose score is not cached resets the count of consecutive failed rows.
 
         Args:
             route: pattern of the row's route.
             score: score of the row.
         """
         if score.status == "ok":
-            # A cached score does not show that the service works.
+            # Do not reset the count for a cached score, which does not show that the service works.
             self._consecutive[route] *= score.cached
             return
         status = NOT_SENT if score.source == NOT_SENT else score.status

@@ -4,8 +4,9 @@
 | --- | --- |
 | 0 | done |
 | 1 | a service or the machine failed (disk full, ...); `explain`: there is no score; `check`: something does not work |
-| 2 | the input, an argument or a setting is wrong |
-| 3 | `score`, `submit --wait`, `evaluate`: done, but rows are left without a score, e.g. those of a stopped route |
+| 2 | the input, an argument or a setting is wrong, or the budget is spent |
+| 3 | `score`, `submit --wait`, `evaluate`: done, but some rows have no score |
+| 3 | `--dry-run`: some rows cannot be scored; `score --table`: some rows are not `ok` |
 | 130, 143 | interrupted, terminated |
 """
 

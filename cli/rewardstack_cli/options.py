@@ -1,4 +1,8 @@
-"""Score the rows of a run: the interface `Scoring`, and its implementation `Options` for scoring on this machine."""
+"""Score the rows of a run.
+
+`Scoring` is the interface. `Options` implements it with `rewardstack.ascore`; `jobs.scoring.JobScoring` implements it
+with a job of the reward server.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from rewardstack_cli.provenance import Provenance, routes_provenance
 
 
 class Scoring(Protocol):
-    """A source of scores for the rows of a run.
+    """Scores the rows of a run.
 
     Attributes:
         rescores: whether a later run can retry rows that failed or are unscored.
@@ -43,7 +47,13 @@ class Scoring(Protocol):
         ...
 
     def pieces(self, rows: Iterator[Row], start: int, should_stop: Callable[[], bool]) -> AsyncGenerator[Piece, None]:
-        """Yield the scores of `rows` until `should_stop` returns True; `start` is the index of the first row."""
+        """Yield `rows` with their scores, in order.
+
+        Args:
+            rows: the rows to score.
+            start: index of the first of these rows in the file.
+            should_stop: returns True to end before all rows are scored.
+        """
         ...
 
 
@@ -67,7 +77,7 @@ def row_to_request(row: Row, data_source: str | None, cached: bool) -> Request:
 
 @dataclass(frozen=True)
 class Options:
-    """Scores rows on this machine, with the options of the command line.
+    """Scores rows by calling `rewardstack.ascore` with the options of the command line.
 
     Args:
         routes: the route table.
@@ -76,7 +86,7 @@ class Options:
         on_error: policy for rows without a score; None for the policy of each row's route.
         timeout: total time limit of a row in seconds; None for no limit.
         cached: whether scores may be read from a cache and written to it.
-        failures: the failures of the run, which stop routes.
+        failures: counts the failures of the run, and stops routes that keep failing.
     """
 
     routes: RouteTable
@@ -113,7 +123,7 @@ class Options:
     async def pieces(
         self, rows: Iterator[Row], start: int, should_stop: Callable[[], bool]
     ) -> AsyncGenerator[Piece, None]:
-        """Yield the scores of `rows`, in order; after too many failures, the remaining rows of a route are unscored."""
+        """Yield `rows` with their scores, in order; if a route keeps failing, its remaining rows are unscored."""
         async with aclosing(
             score_in_order(rows, self._score_active_routes, self.chunk_size, should_stop, self.group_of)
         ) as pieces:

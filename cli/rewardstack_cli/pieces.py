@@ -1,7 +1,7 @@
 """Score rows in order, with a bounded number of rows in flight.
 
-The rows in flight (a chunk) are sent in several pieces. As soon as the oldest piece is done, the next one is sent, so a
-slow sample delays only its piece.
+The rows in flight (a chunk) are sent in several pieces. As soon as the oldest piece in flight is done, another one is
+sent. While a sample in the oldest piece is slow, the other pieces in flight are still scored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rewardstack_cli.failures import NOT_SENT
 PIECES_PER_CHUNK = 8
 """Number of pieces in a chunk."""
 PIECE_BYTES = 8 << 20
-"""Maximum bytes of a piece's rows, unless a single row has more."""
+"""Maximum length of the texts in a piece's rows, unless a single row or group has more."""
 GRACE = 1.0
 """Seconds for requests in flight to finish when a run stops early."""
 
@@ -60,7 +60,7 @@ async def score_in_order(
     Args:
         rows: rows to score.
         score: returns the scores of a list of rows, in order.
-        chunk_size: maximum number of rows in flight.
+        chunk_size: number of rows in flight, rounded up to whole pieces; large groups can exceed it.
         should_stop: returns True to send no more rows; rows in flight are still yielded.
         group_of: returns the group of a row; the members of a group are in one piece.
     """

@@ -73,7 +73,7 @@ def format_rate(rows: float, seconds: float) -> str:
 
 
 class _RateColumn(ProgressColumn):
-    """The average rate since the start; the column of rich shows the rate of the last updates."""
+    """The average rate since the start; rich's own column would show the rate of the last updates."""
 
     def render(self, task: Task) -> Text:
         return Text(format_rate(task.completed - task.fields["before"], task.finished_time or task.elapsed or 0.0))
@@ -86,9 +86,10 @@ class _CountsColumn(ProgressColumn):
 
 
 def progress_bar() -> Progress:
-    """Return a progress bar on stderr, for a task with the fields `tally` and `before` (number of rows done before).
+    """Return a progress bar on stderr.
 
-    If stderr is not a terminal, only the final state is shown.
+    Its task needs the fields `tally` and `before`, the number of rows in the file that an earlier run has
+    done. If stderr is not a terminal, only the final state is shown.
     """
     columns = (
         BarColumn(),

@@ -1,8 +1,8 @@
 """Store the provenance of scores: the routes, settings and services that they depend on.
 
-It is stored next to the output file, so that a later run with other routes or settings is refused. Its sections are
-`options` of the command line, `routes` by source, `settings` that are part of cache keys, and `services` by source (the
-identity that the service reports). No section contains a secret.
+The provenance is stored with the output file, so that a later run with other routes or settings is refused. It has a
+section for the `options` of the command line, for the `routes` by `data_source`, for the `settings` that are part of
+cache keys, and for the `services`: the identities that they report, by `data_source`. No section contains a secret.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ MAX_SHOWN = 160
 
 
 class ProvenanceFile:
-    """The file `OUT.provenance`, where OUT is the output file of a run.
+    """The file `OUT.provenance` or, for a parquet OUT that is not complete, `OUT.partial.provenance`.
 
     Args:
-        output: OUT, or the temporary file with its rows until OUT is complete.
+        output: the path of OUT or `OUT.partial`.
     """
 
     def __init__(self, output: Path) -> None:
@@ -82,7 +82,7 @@ def list_changes(before: Provenance, now: Provenance) -> list[str]:
 
 
 def merge(before: Provenance, now: Provenance) -> Provenance:
-    """Return `now` with the values that are only in `before`, such as those of a service that is now down."""
+    """Return `now`, plus the values that are only in `before`, such as those of a service that is now down."""
     return {section: {**before.get(section, {}), **values} for section, values in now.items()}
 
 
@@ -95,11 +95,11 @@ def _describe_change(section: str, name: str, before: Any, now: Any) -> str:
 
 
 async def routes_provenance(routes: RouteTable, sources: Iterable[str], settings: Settings) -> Provenance:
-    """Return the provenance of scores of these sources, with the routes of this machine.
+    """Return the provenance of scores that are computed with the routes of this machine.
 
     Args:
         routes: route table of this machine.
-        sources: sources of the rows.
+        sources: the `data_source` names of the rows.
         settings: settings of this machine.
     """
     definition_by_source = definitions(routes, sources)
@@ -121,21 +121,19 @@ async def routes_provenance(routes: RouteTable, sources: Iterable[str], settings
 
 
 def server_provenance(server_identity: Mapping[str, Any], sources: Iterable[str]) -> Provenance:
-    """Return the provenance of scores of these sources, with the routes of a reward server.
+    """Return the provenance of scores that are computed with the routes of a reward server.
 
     Args:
         server_identity: the server's reply at `/v1/reward_types`.
-        sources: sources of the rows.
+        sources: the `data_source` names of the rows.
     """
     try:
         table = RouteTable(_parse_route(pattern, fields) for pattern, fields in server_identity["routes"].items())
         definition_by_source = definitions(table, sources)
         functions = {name: about["fingerprint"] for name, about in server_identity["reward_types"].items()}
     except (KeyError, TypeError, AttributeError, ConfigError):
-        definition_by_source, functions = (
-            {},
-            {},
-        )  # an older server, or no route; the server itself reports a missing route
+        # An older server does not report its routes. A missing route is reported when the server scores the rows.
+        definition_by_source, functions = {}, {}
     services: dict[str, Any] = {}
     for source, fields in definition_by_source.items():
         if fields.get("kind") == "judge":

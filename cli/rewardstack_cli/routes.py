@@ -28,7 +28,7 @@ LEAF_SERVICES: dict[str, tuple[str, OnError]] = {
     "embedding": ("embedding server", Embedding.on_error),
     "reward_model": ("reward model", RewardModelScorer.on_error),
 }
-"""The service and the default error policy of each kind of leaf."""
+"""The service and the default error policy of each kind of leaf, i.e. of a route without parts."""
 COMPOSITE_KINDS: dict[type, str] = {WeightedSum: "sum", Majority: "majority", Gate: "gate", Cascade: "cascade"}
 MAX_TEMPLATE = 40
 """Maximum characters of a template in the table."""
@@ -88,7 +88,7 @@ def _route_record(route: Route, routes: RouteTable) -> dict[str, Any]:
 
 
 def _describe_target(route: Route, routes: RouteTable) -> tuple[str, str, str]:
-    """Return kind, service and error policy of a route."""
+    """Return the kind of a route, its service or (for a composite) its parts, and its error policy."""
     negative_policy: OnError | None = "raise" if routes.bounds(route.name)[0] < 0 else None
     if isinstance(route.target, Leaf):
         service, policy = LEAF_SERVICES[route.target.kind]

@@ -33,11 +33,11 @@ def run(args: argparse.Namespace) -> int:
     """Submit FILE as a job, unless it already has one; with `--wait`, write OUT.
 
     Returns:
-        The exit status: 0 if the job was accepted, or every row has a score; 3 if some have none; 130 or 143 after
-        an interruption, which does not affect the job.
+        The exit status: without `--wait`, 0. With `--wait`, 0 if every row has a score, else 3; 130 or 143 after an
+        interruption, which does not affect the job.
 
     Raises:
-        RewardstackError: the run failed; scores that were fetched are in OUT.
+        RewardstackError: the run failed; fetched scores are in OUT, or in `OUT.partial` if OUT is parquet.
     """
     if args.wait and args.output is None:
         raise RequestError("--wait needs -o OUT, the file for the scores", "-o")

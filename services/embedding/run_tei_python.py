@@ -31,14 +31,17 @@ def main() -> None:
         _exec_models_python(error)
     try:
         family = socket.AF_INET6 if ":" in settings.hostname else socket.AF_INET
-        socket.create_server((settings.hostname, settings.port), family=family).close()  # before the model is loaded
+        socket.create_server((settings.hostname, settings.port), family=family).close()  # fail before loading
         serve(Model(settings), settings)
     except (OSError, StackError) as error:
         sys.exit(f"run_tei_python: {error}")
 
 
 def _exec_models_python(error: ImportError) -> None:
-    """Run this script again with the interpreter of the models environment (MODELS_DIR); exit if there is none."""
+    """Run this script again with the interpreter of the models environment (MODELS_DIR).
+
+    Exit with the error if there is no such interpreter, or if it is running already.
+    """
     models = Models(Path(load(ROOT)["MODELS_DIR"]))
     if Path(models.python).exists() and Path(sys.prefix) != models.venv:
         os.execv(models.python, [models.python, __file__, *sys.argv[1:]])

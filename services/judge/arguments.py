@@ -23,7 +23,7 @@ FROM_ENVIRONMENT = {
 AS_SETTINGS = ("dtype", "max_model_len", "gpu_memory_utilization", "tensor_parallel_size")
 """Flags that override the stack setting of the same name, such as `JUDGE_DTYPE`."""
 AS_FLAGS = ("max_num_seqs", "max_num_batched_tokens")
-"""Flags that the script passes to vLLM."""
+"""Flags that the script passes to vLLM only if they are set."""
 EVERY_ADDRESS = "0.0.0.0"
 
 

@@ -87,7 +87,8 @@ def arguments(
         vllm: the vLLM to use.
         model: model to serve.
         listen: flags with the address to listen on, such as `--uds PATH`.
-        settings: settings of the stack; the user's flags (JUDGE_VLLM_ARGS) come last and take precedence.
+        settings: settings of the stack; the user's flags (JUDGE_VLLM_ARGS or REWARD_MODEL_VLLM_ARGS) come last and take
+            precedence.
         service: the row of the service in the table: judge or reward model.
     """
     user_flags = shlex.split(settings[service.more_options])
@@ -128,7 +129,8 @@ def environment(vllm: Vllm, model: Model, gpus: Sequence[str], cpu_cache: str) -
     if vllm.is_cpu_build:
         variables |= {"VLLM_CPU_KVCACHE_SPACE": cpu_cache, **JUDGE.cpu_environment}
         if _lacks_shared_memory():
-            # vLLM sets this variable only for worker processes. As vLLM does, leave one core for the server.
+            # vLLM sets this variable only for worker processes, and here the worker runs in the server's process. Leave
+            # one core for the server, as vLLM does.
             variables["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) - 1))
     else:
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
@@ -150,7 +152,9 @@ def _lacks_shared_memory() -> bool:
 
 
 def replica_name(number: int, judge: str = "judge") -> str:
-    """Return the name of a replica, such as `judge`, `judge-2`, or `judge.NAME.2` (because NAME may contain hyphens).
+    """Return the name of a replica: `judge` for the first one, then `judge-2`.
+
+    For named judges, these are `judge.NAME` and `judge.NAME.2`, because NAME may contain hyphens.
 
     Args:
         number: number of the replica, from 1.

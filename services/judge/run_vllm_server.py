@@ -1,9 +1,11 @@
 """Serve an LLM judge with vLLM: `python run_vllm_server.py --model Qwen/Qwen3-32B --port 8000`.
 
-The script requires only Python 3.10 or later. It uses the vLLM of this interpreter or, if there is none, the vLLM in
-MODELS_DIR. If there is none, either, it asks whether to install vLLM there (`--yes`: do not ask). Once the judge is
-healthy, it prints the address to export. On Ctrl-C or SIGTERM, it stops all processes. Several replicas run as a native
-stack with only judges and gateway. This needs `.venv`, which the script creates.
+The script requires only Python 3.10 or later. It uses the vLLM of this interpreter, else the vLLM in MODELS_DIR. If
+neither exists, the script asks whether to install vLLM in MODELS_DIR; with `--yes`, it installs without asking. Once
+the judge is healthy, the script prints the address to export. On Ctrl-C or SIGTERM, it stops all processes.
+
+Several replicas (`--replicas`) run as a native stack with only judges and gateway. Such a stack needs `.venv`, which
+the script creates.
 """
 
 from __future__ import annotations
@@ -152,7 +154,11 @@ def _devices(vllm: Vllm, gpus: list[Gpu]) -> str:
 
 
 def _find_or_install_vllm(models: Models, yes: bool) -> Vllm:
-    """Return the vLLM of this interpreter or of MODELS_DIR. If there is none, install it there if the user agrees."""
+    """Return the vLLM of this interpreter, else that of MODELS_DIR. Install the latter if it is missing.
+
+    Raises:
+        StackError: vLLM cannot be installed, or the user does not agree.
+    """
     if found := engine.find(sys.executable):
         return found
     if not environment.is_ready(models):

@@ -117,7 +117,7 @@ def shared_memory() -> int:
 
 
 def supports_vllm() -> bool:
-    """Return whether vLLM supports the CPU: on x86 it needs AVX2 or AVX-512."""
+    """Return whether vLLM supports the CPU: 64-bit Arm, or x86 with AVX2 or AVX-512."""
     if platform.machine() != "x86_64":
         return platform.machine() == "aarch64"
     flags = next((line for line in CPUINFO.read_text().splitlines() if line.startswith("flags")), "")

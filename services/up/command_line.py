@@ -54,7 +54,7 @@ def main() -> None:
     with suppress(StackError):  # invalid settings must not prevent stopping the stack
         export_extra_variables(ROOT)
     folder = run_dir(ROOT)
-    # Without a run directory nothing was started, so an invalid RUN_DIR is not an error for these commands.
+    # Without a run directory, nothing was started. Return before `RunDir` raises an error about an invalid RUN_DIR.
     if command in ("down", "clean") and not (ROOT / folder).exists():
         if command == "down":
             say("nothing runs here")
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def _command_function(arguments: argparse.Namespace) -> Callable[[], None]:
-    """Return the function that runs a command. Only for commands that need valid settings.
+    """Return the function that runs a command, for the commands that need valid settings.
 
     Raises:
         StackError: the command needs packages, and one of them cannot be imported.

@@ -30,7 +30,8 @@ class ModelServer:
         switch: name of the setting that enables or disables the server.
         url_setting: name of the setting with the URL of an external server to use instead.
         port_setting: name of the setting with the server's port at the gateway.
-        folder_setting: name of the setting with the folder in which replicas on other nodes register; empty for none.
+        folder_setting: name of the setting with the folder in which replicas on other nodes register; empty if there is
+            no such setting.
         memory: bytes of memory that one replica with a small model needs on a CPU.
         model: model of a named judge; empty if the settings name the model.
         replicas: number of replicas; ignored for the default judge, which uses JUDGE_REPLICAS.
@@ -162,7 +163,7 @@ def gateway_servers(settings: Settings, chosen: Sequence[ModelServer]) -> list[M
 
 
 def wanted_ports(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, tuple[str, int]]:
-    """Return the address and port of each client-facing port of a stack of local processes, by setting."""
+    """Return the address and number of each client-facing port of a stack of local processes, by setting."""
     names = [server.port_setting for server in gateway_servers(settings, chosen)]
     if settings["RULES"] == "off":
         return ports.addresses(settings, names)
@@ -170,7 +171,7 @@ def wanted_ports(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str,
 
 
 def judges(chosen: Iterable[ModelServer]) -> list[ModelServer]:
-    """Return the judges among these servers in the same order, which has the default judge first."""
+    """Return the judges among these servers. The order is kept, so the default judge is first."""
     return [server for server in chosen if kind_of(server.name) == JUDGE.name]
 
 
@@ -180,13 +181,16 @@ def exclude(chosen: Iterable[ModelServer], name: str) -> list[ModelServer]:
 
 
 def paths(chosen: Iterable[ModelServer]) -> dict[str, str]:
-    """Return the service behind each additional path at the judge's port, by path, such as `/judges/NAME`."""
+    """Return the additional paths at the judge's port, such as `/judges/NAME`, each with the service behind it."""
     found = {f"/judges/{name}": server.name for server in chosen for name in server.judges}
     return {**found, **({REWARD_MODEL_PATH: REWARD_MODEL.name} if REWARD_MODEL in chosen else {})}
 
 
 def is_external(server: ModelServer, settings: Settings) -> bool:
-    """Return whether a server's URL is set to something else than the URL of this stack, which users export."""
+    """Return whether a server's URL setting names a server outside this stack.
+
+    The setting can also have the URL of this stack, because `make up` asks users to export it.
+    """
     own_hosts = {"localhost", "127.0.0.1", "::1", settings["BIND_ADDRESS"], settings["TLS_NAME"], socket.gethostname()}
     urls = [urlsplit(url.strip()) for url in settings[server.url_setting].split(",") if url.strip()]
     return any(url.hostname not in own_hosts or url.port != settings.number(server.port_setting) for url in urls)
@@ -215,7 +219,8 @@ def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServ
     """Install the environment of the chosen servers.
 
     Returns:
-        All servers; none, after a message, if the installation fails and no server is required.
+        The chosen servers; none if the installation failed and no server is required. In this case,
+            a message is printed.
 
     Raises:
         StackError: the installation fails, and a server is required.

@@ -17,11 +17,17 @@ from services.stack.settings import KEYS, Settings
 from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, ModelServer
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-"""Valid names, which become host names of containers. `gateway/judge.conf.template` has the same pattern."""
+"""Matches names of judges that `make up` starts. A name becomes part of a container's host name.
+
+`gateway/judge.conf.template` matches the same characters.
+"""
 
 
 def servers(settings: Settings, default: str) -> list[ModelServer]:
-    """Return the model servers that may be started: reward model, judge, embedding server, and other judge models.
+    """Return the model servers that `make up` may start.
+
+    These are the reward model, the default judge, the embedding server, and a judge server for each other model in
+    the routes files. Named judges with the default model use the default judge.
 
     Args:
         settings: settings of the stack.
@@ -40,12 +46,12 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
         else:
             name, names = f"{JUDGE.name}.{judge.name}", (judge.name,)
             by_model[judge.model] = replace(JUDGE, name=name, model=judge.model, replicas=judge.replicas, judges=names)
-    required = [REWARD_MODEL] if settings["REWARD_MODEL_ID"] else []  # first, before other servers use the memory
+    required = [REWARD_MODEL] if settings["REWARD_MODEL_ID"] else []  # first: it reduces the memory for optional ones
     return [*required, replace(JUDGE, judges=tuple(shared)), EMBEDDING, *by_model.values()]
 
 
 def _local_judges(settings: Settings) -> list[NamedJudge]:
-    """Return the judges without a `base_url`, which `make up` starts, in the order of the files."""
+    """Return the judges that `make up` starts (those without a `base_url`), in the order of the files."""
     found = [judge for judge in _judges(settings) if not judge.base_url]
     for judge in found:
         if not NAME.fullmatch(judge.name):
@@ -58,7 +64,9 @@ def _local_judges(settings: Settings) -> list[NamedJudge]:
 
 
 def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the keys of external judges by variable (`api_key_env`), except variables that are settings.
+    """Return the keys of external judges by variable (`api_key_env`).
+
+    Keys in settings of the stack, such as LLM_JUDGE_SERVER_API_KEY, are checked, too, but not returned.
 
     Raises:
         StackError: a key is missing or invalid, or a routes file is unreadable or malformed.

@@ -64,7 +64,7 @@ class Plan:
         running: names of the services that already run.
         ports: address and port by setting.
         held: ports that the running services have bound.
-        left_out: reason for each omitted service, by name.
+        left_out: by name, the reason why a service is omitted, or monitoring or the GPUs are not used.
         warnings: warnings to print, for example about memory.
         apply: starts the stack and waits until it is healthy.
         changes: returns a line for each change to the running stack; None if no stack runs, or if the changes cannot

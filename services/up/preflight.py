@@ -35,13 +35,13 @@ LIMITS = (
     (resource.RLIMIT_NPROC, 200, "processes and threads", "u"),
     (resource.RLIMIT_NOFILE, 1024, "open files", "n"),
 )
-"""Resource limits: limit, number that supervisord and the services need, name of what it limits, option of `ulimit`."""
+"""For each hard limit: constant, value that supervisord and the services need, what is counted, option of `ulimit`."""
 KEYS = {JUDGE: "LLM_JUDGE_SERVER_API_KEY", EMBEDDING: "EMBEDDING_SERVER_API_KEY"}
 """Setting with the API key of each model server."""
 
 
 def check() -> None:
-    """Check that the stack can start on this machine. Skip most checks if it already runs.
+    """Check that the stack can start on this machine. Skip most checks if the stack already runs.
 
     Raises:
         StackError: the stack cannot start; the message lists every problem.

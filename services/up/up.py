@@ -6,7 +6,7 @@ The steps of `make up` are:
 2. Read and check the settings, choose the deployment and make its plan, which `make plan` prints.
 3. Apply the plan: write secrets and configuration, start or restart what has changed, and wait until every service is
    healthy (`native/up.py`, `compose/up.py`, `apptainer/up.py`).
-4. Score the bundled samples with the command line.
+4. Score the bundled samples with `rewardstack score`.
 5. Print the variables to export, and the locations of status page and logs.
 """
 
@@ -87,6 +87,8 @@ def _plan(settings: Settings, run: RunDir) -> Plan:
 
 def changed_settings(settings: Settings, run: RunDir) -> list[str]:
     """Return a line for each setting that differs from the last start, without the values of secrets.
+
+    If the settings of the last start are unknown, return no lines.
 
     Args:
         settings: settings of this start.

@@ -3,7 +3,7 @@
 The public functions are in `api`; `math_verify` has the interface of the Math-Verify library. `extraction` finds the
 answer in the response, `reading` parses its text into trees, `comparison` compares two trees by type, and `numbers`
 compares two expressions by value. `lexicon` has tables of words and units. `bounds` refuses texts that are too large to
-parse. Flint is loaded at the first comparison by value.
+parse. The Flint library is loaded at the first comparison by value.
 
 A comparison can be slow, so a server works in two steps. `question.ask` and `shortcut.decide_fast_path` take linear
 time. `verification.decide` compares, and must run in a process that can be killed.

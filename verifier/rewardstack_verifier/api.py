@@ -23,7 +23,10 @@ from rewardstack_verifier.shortcut import decide_fast_path
 from rewardstack_verifier.tracing import with_trace
 
 TEXT, NUMBER, VALUE, UNDECIDED = "text", "number", "value", "undecided"
-"""How an answer was compared: as normalized text, as a plain number, by value, or without a result."""
+"""How an answer was compared: as normalized text, as a plain number, by value, or by value without a result.
+
+An answer whose comparison by value has no result (`undecided`) counts as wrong.
+"""
 NOT_COMPARED = ""
 Reference = str | int | float
 """A right answer: text, or a number (also a NumPy number), which is converted with `str`."""
@@ -62,7 +65,8 @@ class Comparison(NamedTuple):
     """The result of comparing an answer with a reference.
 
     Args:
-        equal: whether answer and reference are equal; None if the reference cannot be parsed and its text differs.
+        equal: whether answer and reference are equal; None if the reference is empty, or if it cannot be parsed and
+            the texts differ.
         reason: why they are not equal, or why the result is unknown; empty if they are equal.
         how: `text`, `number`, `value` or `undecided`; empty if nothing was compared.
     """
@@ -160,8 +164,7 @@ def verify(response: str, reference: Reference | Sequence[Reference], options: O
 
     Args:
         response: text of the response.
-        reference: the right answer, or a list of right answers. Each is plain text, in a box, after `####`, or a
-            number.
+        reference: the right answer, or a list of right answers; each is a number or a text, as in `equivalent`.
         options: where the answer may be (`extraction`), the allowed relative error (`tolerance`), and whether
             arithmetic must be finished (`simplified`).
 

@@ -1,7 +1,6 @@
-"""Limit the texts that are parsed: `refusal` returns why a text is too long or too deeply nested.
+"""Limit the texts that are parsed: `refusal` returns why a text is too long, has too many bars or is too deeply nested.
 
-The limits depend only on the text, not on a clock, so an answer is always refused or never. `numbers` has separate
-limits on computations.
+The result depends only on the text, not on a clock. `numbers` has separate limits on computations.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ MAX_NESTING = 20
 """Maximum nesting of brackets and braces."""
 
 MAX_DIGITS = 100
-"""Maximum consecutive digits."""
+"""Maximum length of a plain number that takes a fast path, here and in `shortcut`."""
 
 MAX_BARS = 20
 """Maximum number of absolute value bars, each of which the parser tries as opening and as closing."""
 
 MAX_ITEMS = 50
-"""Maximum number of members of a list, set or tuple."""
+"""Maximum number of members of a list of boxes. `boxes` reads one box more, so that a longer list is not compared."""
 
 CACHED_TEXTS = 1024
 """Number of texts whose `refusal` is cached, because references and answers repeat."""

@@ -13,7 +13,10 @@ from rewardstack_verifier.reading.lexer import is_same_text
 MAX_CACHED_LENGTH = 200
 """Maximum length of a reference whose answer is cached, because several responses share a reference."""
 MAX_LENGTH_RATIO = 4
-"""A refused answer is compared as text up to this multiple of the reference's length, plus `MAX_CACHED_LENGTH`."""
+"""An answer that `bounds` refuses is compared as text if it is not much longer than the reference.
+
+Its maximum length is this number times the length of the reference, plus `MAX_CACHED_LENGTH`.
+"""
 CACHED_REFERENCES = 2048
 """Number of references whose answers are cached."""
 
@@ -86,7 +89,10 @@ def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) ->
 def answer_and_question(
     solution: str, references: Sequence[str], options: Options = DEFAULT
 ) -> tuple[str | None, Question | Ruling]:
-    """Return the answer of a response (None if it is too long), and the result of `ask`."""
+    """Return the answer of a response, and the result of `ask`.
+
+    The answer is None if the response has none or is too long.
+    """
     expected = tuple(answer for answer in map(_expected_answer, references) if answer)
     is_long = len(solution) > MAX_RESPONSE
     if expected and options.extraction != STRICT and not is_long:

@@ -78,7 +78,7 @@ def _parse_number(text: str) -> Number | None:
 
 
 def _are_equal(answer: Number, reference: Number) -> bool:
-    """Return whether two numbers are equal, or close enough for the digits that they show (`decimals.reach`)."""
+    """Return whether two numbers are equal, or close enough for the digits that they show (`decimals.max_distance`)."""
     distance = abs(answer.value - reference.value)
     return distance == 0 or distance < max_distance(answer.decimal, reference.decimal)
 

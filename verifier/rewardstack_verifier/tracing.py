@@ -1,4 +1,7 @@
-"""Trace where an answer was found and which comparisons were made, for explanations; only within `with_trace`."""
+"""Trace where an answer was found and which comparisons were made, for explanations.
+
+Outside of `with_trace`, nothing is traced.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def trace(step: str) -> None:
 
 
 def trace_place(answer: str | None, where: str) -> str | None:
-    """Trace where an answer was found unless it is empty or None; return the answer."""
+    """Trace where an answer was found, and return the answer; an empty or missing answer is not traced."""
     if answer:
         trace(where)
     return answer

@@ -4,20 +4,21 @@ A response starts inside an assistant turn, because the prompt ends with the hea
 kept when decoding, the response also contains end tokens, and the turns of tools and users. `all_turns` returns every
 turn with its role, `last_turn` the last message of the policy, by these rules:
 
-- A header (`<|im_start|>user`) starts a turn of its role. The last assistant turn counts. An empty assistant turn right
-  after another assistant turn (the generation prompt that some templates append) does not count.
+- A header (`<|im_start|>user`) starts a turn of the role that it names. The last message is the last assistant turn.
+  An empty assistant turn right after another one is ignored: some chat templates append such a generation prompt.
 - Text after an end token is dropped until a header or tool output follows.
 - In gpt-oss's harmony format, only the final channel is the answer; analysis and commentary are not.
-- Tool output is removed: `<tool_response>…</tool_response>`, `<information>…</information>`, output fences.
+- Tool output is removed: `<tool_response>…</tool_response>`, `<information>…</information>`, `output` code blocks.
   A closing tag without an opening one has no effect. An opening tag that is never closed hides the text up to the next
   end token, header, `</think>` or tag of the same name.
 - A special token between two equal quotation marks or backticks is text.
 
 Tool calls and reasoning are written by the policy and are kept. If a trainer decodes with `skip_special_tokens=True`,
-only tags remain; turns are not guessed, so a line `assistant` is text. All functions take linear time.
+only tags such as `<tool_response>` remain. Turns are then not guessed: a line `assistant` is text. All functions take
+linear time.
 
-The templates are those of Qwen (ChatML), Llama 3, Gemma 1 to 4, Mistral, DeepSeek, Seed-OSS, gpt-oss, Phi, GLM, Kimi,
-MiniMax and Granite. Gemma 4: https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4.
+The supported chat templates are those of Qwen (ChatML), Llama 3, Gemma 1 to 4, Mistral, DeepSeek, Seed-OSS, gpt-oss,
+Phi, GLM, Kimi, MiniMax and Granite. Gemma 4: https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _ALWAYS_TOOL_OUTPUT = (
     "|execution_(?:results?|outputs?)|code_outputs?|search_results?"
 )
 _AFTER_CALLS = "outputs?|observation|execution"
-"""Tags that mark tool output only right after a tool call, because prompts use them, too (`answer in <output>`)."""
+"""Tags that mark tool output only right after a tool call. Elsewhere, the prompt may require them for the answer."""
 _CALL = re.compile(
     r"(?:</(?:tool_call|tool|search|code|python|execute|action|function_call|query)>|(?<!`)```)\s{0,8}\Z"
 )
@@ -121,7 +122,7 @@ _ASSISTANTS = frozenset({"assistant", "model", "ai"})
 _REASONING = re.compile("|".join(map(re.escape, sorted({*_REASONING_ENDS, *_REASONING_ENDS.values()}, key=len)[::-1])))
 
 ASSISTANT, TOOL, REASONING = "assistant", "tool", "reasoning"
-"""Roles in `all_turns` without a header: the policy, tool output, and the analysis channel of harmony."""
+"""Roles that `all_turns` returns for the policy, tool output, and the analysis channel of harmony."""
 
 
 class RoleTurn(NamedTuple):
@@ -147,8 +148,8 @@ def last_turn(response: str) -> Turn:
 
     Returns:
         The text of the last assistant turn, which may be empty, for example if a harmony response ends in a tool call.
-        A response without markers, or with more than `MAX_CHARACTERS`, is returned as it is. In all cases, unknown
-        special tokens at the end are removed.
+        A response without markers, or with more than `MAX_CHARACTERS`, is returned whole. In all cases, unknown special
+        tokens at the end are removed.
     """
     if isinstance(response, Turn):
         return response
@@ -193,9 +194,10 @@ def split_reasoning(text: str) -> tuple[str, str]:
         text: the text of one turn.
 
     Returns:
-        The reasoning before the last end marker (`</think>`, `</thinking>`, `</seed:think>`, `[/THINK]`, Gemma 4's
-        `<channel|>` …), from its start marker on if there is one, and the text after the end marker. Without an end
-        marker, an empty string and the whole text.
+        The reasoning and the answer, without their markers. The reasoning ends at the last end marker
+        (`</think>`, `</thinking>`, `</seed:think>`, `[/THINK]`, Gemma 4's `<channel|>` …). It begins after the last
+        start marker of the same kind, or at the beginning of the text if there is none. A text without an end marker
+        has no reasoning.
     """
     ends = [(text.rfind(end), end) for end in _REASONING_ENDS if end in text]
     if not ends:
@@ -230,9 +232,10 @@ def without_reasoning(text: str) -> str:
 
 
 def without_dialogue(text: str) -> str:
-    """Return the text before the first paragraph with `Human:` or `User:`, which is a turn invented by a base model.
+    """Return the text before a paragraph that begins with `Human:` or `User:`, a turn that a base model has invented.
 
-    `last_turn` keeps such paragraphs, because they may be part of the task (a play, a log).
+    Such a paragraph at the beginning of the text is kept. `last_turn` keeps all of them, because they may be part of
+    the task (a play, a log).
     """
     for speaker in _DIALOGUE.finditer(text):
         if text[: speaker.start()].strip():
@@ -267,7 +270,7 @@ class _Reader:
         self._is_blank = True
         self._previous = ""  # text of the previous turn, used if the current turn stays blank
         self._channel = ""
-        self._is_start = True  # no other marker yet
+        self._is_start = True  # no header, tool output or end yet; an end token before any text is ignored
         self._is_instruction = False  # in Mistral's `[INST]`
         self._open = ""
         self._role = ""  # role of the current turn if it is not the assistant's
@@ -387,7 +390,8 @@ class _Reader:
         """Skip a tool's output.
 
         Returns:
-            The end of the tool output, or the end of its opening tag if it is not closed.
+            The end of the tool output; the end of its opening tag if the output is not closed, or is in a turn of
+            another role.
         """
         if self._state is _State.OTHER:
             self._role = TOOL

@@ -1,9 +1,10 @@
-"""Write rows with their scores to a score file, one row per line; the next run continues an interrupted one.
+"""Write rows with their scores to a score file, one row per line; a later run can continue the file.
 
 IN is the input file, OUT the output file. If OUT is JSONL, it is the score file. If OUT is parquet, the score file is
-`OUT.partial`, also JSONL, and OUT is written from IN and this file at the end. The beginning of a line
-shows to which row of IN it belongs: in a JSONL OUT, it is the fields of the row, without those that have the name of a
-score field; in `OUT.partial`, it is a digest of the row. The fields of the score follow.
+`OUT.partial`, also JSONL, and OUT is written from IN and `OUT.partial` at the end.
+
+The beginning of a line identifies its row of IN. In a JSONL OUT, it consists of the fields of the row, without those
+that have the name of a score field; in `OUT.partial`, of a digest of the row. The fields of the score follow.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def row_digest(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 class ScoreFile:
-    """A score file: one line for each row that was sent, in the order of IN.
+    """A score file: one line for each row that is done, with or without a score, in the order of IN.
 
     Attributes:
         path: path of the file.
@@ -182,7 +183,7 @@ class Rewriter:
         new.truncate(0)
 
     def put(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """Replace the lines of rows without a score: copy the lines before each, and write its new line.
+        """Write new lines for the next rows without a score, and copy the lines before and between them.
 
         Args:
             rows: the next rows that `rows_without_score` yields.

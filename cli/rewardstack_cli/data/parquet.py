@@ -56,8 +56,8 @@ def read_rows(path: Path, start: int = 0, columns: Sequence[str] | None = None) 
         columns: columns to read, if the file has them; None for all.
 
     Raises:
-        RequestError: the file is not readable, a column is duplicated, a row is larger than `MAX_ROW_BYTES`, or all
-            rows together are larger than `MAX_RATIO` times the file.
+        RequestError: the file is not readable, a column is duplicated or nested too deeply, a row is larger than
+            `MAX_ROW_BYTES`, or all rows together exceed both `MIN_LIMIT` and `MAX_RATIO` times the size of the file.
     """
     with _translate_errors(path):
         limit = max(MIN_LIMIT, MAX_RATIO * path.stat().st_size)
@@ -72,7 +72,7 @@ def read_rows(path: Path, start: int = 0, columns: Sequence[str] | None = None) 
 
 
 def _values(path: Path, batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows of a batch; raise `RequestError` with the name of a column that has no values in Python."""
+    """Return the rows of a batch; raise `RequestError` if a column has a value that Python cannot represent."""
     import pyarrow as pa
 
     try:
@@ -113,7 +113,8 @@ def infer_schema(rows: Path | Iterable[dict[str, Any]]) -> pa.Schema:
         rows: path of a parquet file with the rows, or the rows themselves.
 
     Raises:
-        RequestError: a field has values of different types, or of a type that parquet lacks; the message names it.
+        RequestError: a field has values of different types, or of a type that parquet lacks; the message names
+            the field.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -203,7 +204,10 @@ def _input_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _read_batches(path: Path, columns: Sequence[str] | None = None, start: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield the rows from index `start` on, in batches of at most `BATCH` rows and `BATCH_BYTES`, or one row."""
+    """Yield the rows from index `start` on, in batches of at most `BATCH` rows and `BATCH_BYTES`.
+
+    A row that is larger than `BATCH_BYTES` is a batch by itself.
+    """
     import pyarrow.parquet as pq
 
     with _translate_errors(path):
@@ -255,7 +259,7 @@ def _batch_rows(path: Path, group: pq.RowGroupMetaData, start: int) -> int:
 
 
 def _split_batch(path: Path, batch: pa.RecordBatch, start: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Split a batch (its first row has index `start`) into parts within the size limits; cast them to `schema`."""
+    """Split a batch into parts within the size limits, cast to `schema`; `start` is the index of its first row."""
     import pyarrow as pa
 
     size = sum(map(_estimate_size, batch.columns))
@@ -321,7 +325,10 @@ def _split_into_chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str
 
 @contextmanager
 def _translate_errors(path: Path) -> Iterator[None]:
-    """Replace pyarrow's error about a damaged file by `RequestError`; other OS errors stay."""
+    """Replace pyarrow's errors about a damaged file by `RequestError`.
+
+    Some of them are an `OSError` without `errno`. An `OSError` of the operating system has one, and is not replaced.
+    """
     import pyarrow as pa
 
     try:

@@ -17,7 +17,7 @@ SCORE_FIELDS = ("value", "status", "reason", "cached", "parts", "label_mass", "u
 """Fields of a score in an output row; they replace input fields with the same names."""
 
 SAMPLE_FIELDS = ("name", "data_source", "solution_str", "response", "ground_truth", "reward_model", "extra_info")
-"""Fields of a sample, and the row's name; other fields are read only if an output file is written."""
+"""The fields that scoring needs, and the row's name."""
 
 
 class Row(NamedTuple):

@@ -1,4 +1,4 @@
-"""Check that the gateway refuses paths that it does not list, and requests without the service's key."""
+"""Check that the gateway refuses paths that it does not list, and requests with a wrong key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNLISTED_PATHS: dict[ServiceName, str] = {
     "embedding": "/decode",
     "reward-model": "/rerank",
 }
-"""A path for each service that the gateway does not list, although the server behind it may have it."""
+"""For each service, a path that the gateway does not list, although the server behind the gateway may have it."""
 GATEWAY_404 = b"at the gateway"
 """Text of the gateway's own 404 page; the services' pages do not contain it."""
 REQUESTS_WITH_KEY: dict[ServiceName, tuple[str, Any]] = {
@@ -24,7 +24,7 @@ REQUESTS_WITH_KEY: dict[ServiceName, tuple[str, Any]] = {
     "embedding": ("/embed", {"inputs": "text"}),
     "reward-model": ("/classify", {"messages": []}),
 }
-"""Path and body of a request for each service that needs the service's key."""
+"""For each service, the path and body of a request that needs the service's key."""
 
 
 async def check_paths(stack: Stack) -> str:

@@ -50,7 +50,7 @@ def _require_right(samples: list[Sample], results: bytes) -> None:
 
 
 async def _submit(server: ProbedService, samples: list[Sample]) -> str:
-    """Submit a job twice with the same key, as a client without a reply does, and return the job's ID."""
+    """Submit a job twice with the same key, as a client that got no reply does, and return the job's ID."""
     body = json.dumps({"items": [_to_item(sample) for sample in samples]}).encode()
     key = uuid.uuid4().hex
     replies = [await server.reply("/jobs", body, REQUEST_TIMEOUT, Idempotency_Key=key) for _ in range(2)]

@@ -64,7 +64,8 @@ async def check_judge_outage(stop: Switch, start: Switch, stack: Stack) -> str:
         stack: a stack with a judge.
 
     Raises:
-        CheckFailedError: the check failed; the judge has been started again.
+        CheckFailedError: the check failed. If `stop` was called, `start` was called, too.
+        ProbeError: a command cannot be run, or does not end in time.
     """
     known = make_samples("judge")
     scores = await stack.score(known)
@@ -106,7 +107,7 @@ async def _require_refused(stack: Stack, response: str) -> None:
 
 
 async def _require_others(stack: Stack, known: list[Sample], scores: list[Score]) -> None:
-    """Raise `CheckFailedError` unless cached scores and samples without a judge still get scores."""
+    """Raise `CheckFailedError` unless judge samples with a cached score and samples of other services get scores."""
     others = make_samples(*(service for service in stack.services if service != "judge"))
     require_right(others, await stack.score(others))
     await wait_until_cached(stack, [sample.with_timeout(OUTAGE_TIMEOUT) for sample in known], scores)

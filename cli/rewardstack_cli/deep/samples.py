@@ -12,7 +12,7 @@ from rewardstack.score import Request, Score
 ServiceName = Literal["rules", "judge", "embedding", "reward-model"]
 
 TOLERANCE = 0.05
-"""Maximum difference between two scores of a sample that a model server computes in batches of different sizes."""
+"""Maximum difference between two scores of the same sample, which a model server may compute in different batches."""
 TIMEOUT = 120.0
 """Maximum seconds that a model server may take for a sample; a CPU is slow."""
 PROBLEM = "A baker sells 12 loaves a day on five days and 30 on Saturday. How many in the week?"

@@ -16,7 +16,7 @@ CACHE_TIMEOUT = 60.0
 
 
 async def check_through_reward_server(service: ServiceName, stack: Stack) -> str:
-    """Check that a service scores with only REWARD_SERVER_URL set."""
+    """Check that a service scores samples that are sent to the reward server."""
     return await _check_scores(stack, service, direct=False)
 
 
@@ -40,7 +40,7 @@ async def check_code(stack: Stack) -> str:
 
 
 async def check_directly(service: ServiceName, stack: Stack) -> str:
-    """Check that a service scores with its own URL set."""
+    """Check that a service scores samples that are sent to its own URL."""
     return await _check_scores(stack, service, direct=True)
 
 

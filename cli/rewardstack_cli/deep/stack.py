@@ -46,7 +46,7 @@ class Stack:
     Args:
         settings: settings with the URLs and keys of the stack's services.
         session: HTTP session for the requests.
-        loading_seconds: maximum seconds until a model server that was stopped answers again.
+        loading_seconds: maximum seconds until the judge answers after a start.
     """
 
     settings: Settings
@@ -93,8 +93,8 @@ class Stack:
 
         Args:
             samples: the samples.
-            direct: whether to send requests to the model servers, and use the cache if its URL is set; otherwise all
-                samples go through the reward server.
+            direct: if True, send the samples of model servers to these servers, and use the cache if its URL is set; if
+                False, send all samples to the reward server.
             on_error: policy for samples without a score; None for the policy of each sample's route.
         """
         # Use no cache in this process, and only the built-in routes.

@@ -76,7 +76,7 @@ class LabeledScores:
     """Counts scores of responses together with the labels of the responses.
 
     Args:
-        threshold: score from which a response counts as scored right.
+        threshold: minimum score of a response that counts as scored right.
         bins: number of calibration bins, of equal width over [0, 1].
     """
 

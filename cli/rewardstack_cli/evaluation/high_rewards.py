@@ -1,7 +1,8 @@
 """Show which features of responses correlate with high rewards in a sample log, to find how a policy hacks its reward.
 
-The fifth of a route's samples with the highest rewards (more if rewards are equal) is compared with its other samples:
-length, repetition, beginnings and phrases of the responses. The log is the file of `REWARDSTACK_SAMPLE_LOG`.
+For each route, the samples with high rewards are compared with the other samples by length, repetition, beginnings and
+phrases of the responses. About a fifth of the rewards count as high; equal rewards are never divided. The log is the
+file of `REWARDSTACK_SAMPLE_LOG`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ LOG_FIELDS = frozenset({"at", "route", "status", "value", "solution_str", "owner
 """Fields of each line of a sample log, by which it is recognized."""
 SCORED = ("ok", "fallback")
 HIGH_QUANTILE = 0.8
-"""Quantile of the rewards at and above which a reward is high."""
+"""A reward is high if it is not below this quantile of the route's rewards, and above the lowest reward."""
 MAX_SAMPLES = 2000
 """Maximum number of samples of a route to compare; the last samples are used."""
 PHRASE_WORDS = 4
@@ -25,7 +26,8 @@ BEGINNING_LENGTH = 40
 """Length of a beginning, in characters."""
 MAX_LISTED = 5
 MIN_SHARE, MIN_DIFFERENCE = 0.1, 0.2
-"""Minimum share of high samples with a listed phrase or beginning, and minimum difference to other samples."""
+"""A phrase or beginning is listed if at least `MIN_SHARE` of the high samples have it, and if its share among the other
+samples is lower by at least `MIN_DIFFERENCE`."""
 WORD = re.compile(r"\w+")
 
 

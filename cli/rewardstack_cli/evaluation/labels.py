@@ -39,8 +39,8 @@ def read(
     Args:
         rows: rows of a file.
         field: field with the label.
-        by: field to group by.
-        threshold: minimum numeric label of a right response.
+        by: field to group by, in the row or in its `extra_info`.
+        threshold: minimum label of a right response; but 0 is always wrong, and 1 always right.
         data_source: the `data_source` of rows that have none.
 
     Raises:

@@ -16,19 +16,19 @@ from rewardstack_cli.evaluation.labels import LabeledRow
 MAX_TEXT = 300
 """Maximum characters of a text in the report."""
 LISTED_REASONS = 5
-"""Number of reasons for missing scores to list; the most frequent ones are listed."""
+"""Maximum number of listed reasons why rows have no score, or only a fallback; the most frequent ones are listed."""
 MAX_REASONS = 1000
 """Maximum number of different reasons to count separately."""
 
 
 class ReportOptions(NamedTuple):
-    """The settings of the report.
+    """The options of the report.
 
     Args:
         file: file with the rows.
         label: field with the labels.
         by: field to group by.
-        threshold: score from which a response counts as right.
+        threshold: minimum score of a response that counts as right.
         bins: number of calibration bins.
         disagreements: maximum number of disagreements to list.
     """
@@ -54,8 +54,8 @@ class Result(NamedTuple):
 
     Args:
         score: the row's score.
-        injected: the scores with each injection, in the order of the suite; empty without a suite, or if the response
-            is labeled right.
+        injected: the scores of the response with each prompt injection, in order; empty if there are no injections, or
+            if the response is labeled right.
     """
 
     score: Score
@@ -66,10 +66,11 @@ class Report:
     """The report on a file.
 
     Args:
-        report_options: the settings of the report.
-        settings: the options of each setting, by name: `set` or `against`, as the arguments, or `scored` if the file
-            has the scores. Two settings are compared.
-        injections: names of the injections of the suite.
+        report_options: the options of the report.
+        settings: the settings, i.e. the ways in which the rows are scored, by name: for each, the options that replace
+            those of the rows. A name is `set` or `against` (see the arguments of `evaluate`), or `scored` if the file
+            has the scores. If there are two settings, they are compared.
+        injections: names of the prompt injections.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class _SettingReport:
             self._add_injected(result.injected)
 
     def _add_injected(self, scores: Sequence[Score]) -> None:
-        """Count the scores with each injection of a response that is scored wrong without injection."""
+        """Count the scores that a response gets with each injection; without an injection, it was scored wrong."""
         for counts, score in zip(self._injections, scores, strict=False):
             counts["of" if is_scored(score) else "without"] += 1
             counts["fooled"] += self._report_options.is_scored_right(score)
@@ -177,7 +178,7 @@ class _SettingReport:
 
 
 class _LargestDisagreements:
-    """The rows with the largest keys (of equal keys, the first rows), and the number of all rows."""
+    """The disagreements with the largest keys (the first ones, if keys are equal), and the number of all of them."""
 
     def __init__(self, max_rows: int) -> None:
         self._max_rows = max_rows

@@ -97,7 +97,7 @@ class Setting(NamedTuple):
     Args:
         overrides: options that replace those of every row.
         suite: the prompt injections by name; each is appended to every response that is labeled wrong.
-        scoring: scores the rows; each setting has its own, because routes are stopped separately.
+        scoring: scores the rows; each setting has its own, so that failures under one do not stop a route for another.
     """
 
     overrides: Mapping[str, Any]

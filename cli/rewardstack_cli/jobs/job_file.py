@@ -17,10 +17,10 @@ class JobFile:
         self._path = None if output is None else output.with_name(output.name + ".job")
 
     def get(self, digest: str) -> str | None:
-        """Return the ID of the job that was submitted with these samples; None if no such job is stored.
+        """Return the ID of the stored job; None if there is none, or if it was submitted with another digest.
 
         Args:
-            digest: digest of the samples.
+            digest: digest of the samples and of the provenance of their scores.
         """
         if self._path is None or not self._path.is_file():
             return None

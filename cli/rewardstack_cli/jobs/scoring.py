@@ -71,8 +71,11 @@ class JobScoring:
         return {"options": {"--data-source": self._data_source}, **server_provenance(server_identity, sources)}
 
     async def submit(self) -> str:
-        """Return the ID of the stored job with these samples and provenance; submit one if there is none or `force`
-        is set."""
+        """Return the ID of the job that scores the file.
+
+        This is the stored job, if the server knows it, and neither the samples nor their provenance have changed.
+        Otherwise, or if `force` is set, the file is submitted.
+        """
         async with self._server:
             return await self._find_or_submit()
 

@@ -25,7 +25,7 @@ PAGE_SIZE = 5000
 
 
 class JobServer:
-    """A client of the jobs of the reward server in the environment; an async context manager.
+    """A client of the reward server's `/jobs`; an async context manager.
 
     Args:
         settings: the settings with the reward server's URLs, key, and timeout; each request is retried until the
@@ -51,7 +51,7 @@ class JobServer:
         await self._session.close()
 
     async def reward_types(self) -> dict[str, Any]:
-        """Return the reply of `/v1/reward_types`; empty if the server does not have this path."""
+        """Return the reply of `/v1/reward_types`; empty if the server rejects the request, e.g. has no such path."""
         try:
             return _parse_object(await self._ask("GET", "/v1/reward_types"))
         except RejectedError:

@@ -85,12 +85,15 @@ async def _write_and_read(redis: Redis, finding: Finding) -> None:
 
 
 async def _check_signatures(redis: Redis, finding: Finding, secret: str) -> None:
-    """Verify the signatures of some stored values; raise `ProbeError` if all of them are invalid."""
+    """Verify the signatures of some stored values.
+
+    Raise `ProbeError` if all of them are invalid; if only some are, add a note to the finding.
+    """
     from redis.exceptions import NoPermissionError
 
     try:
         found_keys: list[Any] = (await redis.scan(match=f"{PREFIX}*", count=MAX_SCANNED))[1]
-    except NoPermissionError:  # a trainer may not list keys
+    except NoPermissionError:  # a trainer's Redis user need not have the permission to list keys
         return
     keys = found_keys[:MAX_CHECKED]
     values: list[Any] = await redis.mget(keys) if keys else []

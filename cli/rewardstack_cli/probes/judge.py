@@ -135,7 +135,10 @@ async def _probe(
 
 
 async def _fetch_report(server: ProbedService, url: str) -> ServerReport:
-    """Return the models and dialect that the server reports; `UNREPORTED` if it has no list of models."""
+    """Return the models and dialect that the server reports; `UNREPORTED` if it has no list of models.
+
+    For the URL of an Azure deployment, the model is the deployment, and the server is not asked.
+    """
     if name := deployment_name(url):
         return ServerReport({name: name})
     path = api_path((url,), MODELS)
@@ -195,7 +198,7 @@ def _parse_message(server: ProbedService, params: ChatParams, reply: bytes) -> M
 
 
 def _check_reasoning(message: Mapping[str, Any], dialect: Dialect) -> list[str]:
-    """Raise `ProbeError` if the judge reasons or the reply is empty; return notes on deviations that are allowed."""
+    """Raise `ProbeError` if the reply is empty or contains reasoning; return notes on deviations that are allowed."""
     content, reasons = message.get("content"), get_reasoning(message)
     if dialect.is_guessed and content:
         return ["it reasons, asked or not"] if reasons else []
@@ -264,7 +267,7 @@ async def _label_ids(server: ProbedService, model: str, labels: Sequence[str]) -
 
 
 async def _find_unsplit_tokens(server: ProbedService, model: str) -> list[str]:
-    """Return the control tokens that `neutralize` does not split: known forms, and those of the chat template."""
+    """Return the control tokens, of known forms or from the chat template, that `neutralize` does not split."""
     messages = [{"role": "user", "content": PROBLEM}]
     own_settings = filter(CONTROL_TOKEN.fullmatch, await _token_texts(server, {"model": model, "messages": messages}))
     text = neutralize(" ".join([CONTROL_TOKENS, MORE_CONTROL_TOKENS, *own_settings]))

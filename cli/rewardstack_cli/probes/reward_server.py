@@ -1,4 +1,4 @@
-"""Probe a reward server (whether it is up and ready, and scores a sample), or the rules on this machine."""
+"""Probe a reward server: whether it is up and ready, and scores a sample. Without a server, probe the local rules."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Dataset(NamedTuple):
 
     Args:
         name: name or path of the data set, as the user wrote it.
-        digests: SHA-256 of each file by path, or of each split on the Hub (its rows as JSON lines).
+        digests: SHA-256 of each file, by path; for a data set on the Hub, of the JSON lines of each split, by name.
         rows: the rows, in order.
     """
 
@@ -143,7 +143,7 @@ def _load_from_hub(name: str, config: str | None) -> Dataset:
         )
     import datasets
 
-    logging.getLogger("huggingface_hub").propagate = False  # it has its own handler for stderr
+    logging.getLogger("huggingface_hub").propagate = False  # its own handler prints the messages, too
     try:
         loaded = datasets.load_dataset(name, config)
     except (datasets.exceptions.DatasetsError, FileNotFoundError, ValueError) as error:

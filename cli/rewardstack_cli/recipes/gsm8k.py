@@ -34,7 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prepare(args: argparse.Namespace) -> Prepared:
-    """Make the rows; a row of an input with a train and a test split keeps its split.
+    """Make the rows.
+
+    A row keeps its split if that is known. The other rows are divided by `--test-share`, or are all for training if
+    rows with a known split are in test.
 
     Raises:
         RewardstackError: the input cannot be read, or a row is malformed.

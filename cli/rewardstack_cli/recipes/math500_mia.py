@@ -1,8 +1,8 @@
 """`rewardstack prepare math500-mia`: members and non-members, paired on the same problem, for the remote judge.
 
-In membership inference, a policy is rewarded for coming close to a response. The response of a member was in the
-model's training data, that of a non-member was not. If both answer the same problem, their rewards differ because of
-the membership, not because of the problem.
+In membership inference, a policy is rewarded for coming close to a response. A response is a member if it was in the
+model's training data, else a non-member. If a member and a non-member answer the same problem, their rewards differ
+because of the membership, not because of the problem.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ def _read_label(row: Row, *, non_members: bool, is_second_input: bool) -> str:
 
     Args:
         row: row of one of the inputs.
-        non_members: whether there is a second input (--non-members); rows of the first input then need no label.
+        non_members: whether there is a second input (--non-members). If there is, a row without a label is a member in
+            the first input, and a non-member in the second.
         is_second_input: whether the row is in the second input.
     """
     value = row.fields.get("label")

@@ -39,12 +39,13 @@ class BatchKey(NamedTuple):
     Args:
         size: maximum number of items in a batch.
         name: items with different names are never in one batch, and do not wait for each other.
-        max_in_flight: maximum number of items in flight. An item that waits in this module needs 5 kB; one that waits
-            for the service needs 15 kB, because it has coroutines and a request body.
+        max_in_flight: maximum number of items in flight, to save memory: an item in flight needs 15 kB, because it has
+            coroutines and a request body; one that waits in this module needs 5 kB.
         affinity: a caller's items with equal affinity are sent one after another, so that the server can reuse the
             cached prefix.
         max_wait: seconds that a partial batch waits for more items; None for the batcher's window.
-        slot: an item replaces a queued item with the same slot, and both callers get its outcome; None for no slot.
+        slot: an item replaces a queued item with the same slot, and the callers of both get the outcome of the new
+            item; None for no slot.
         per_caller: whether a batch has only items of a single caller; see `for_caller`.
     """
 
@@ -119,7 +120,8 @@ class Batcher(Generic[T, R]):
 
     Args:
         send: sends a batch, and returns an outcome for each item in order within the shared deadline. If it raises for
-            several items, or returns too few outcomes, each item is sent again alone, so that only the bad one fails.
+            a batch of several items, or returns a wrong number of outcomes, each item is sent again alone, so that only
+            the bad one fails.
         window: seconds that a partial batch waits for more items; 0 for one iteration of the event loop.
         has_failed: returns whether an outcome is a failure; failed items are sent again if a caller with more time has
             joined.
@@ -188,7 +190,7 @@ class Batcher(Generic[T, R]):
             self._submitting -= 1
 
     async def ask_one(self, item: T, key: BatchKey) -> R:
-        """Return the outcome of an item without a time limit; raise if it is an error."""
+        """Wait for the outcome of an item, without a time limit. Return it, or raise it if it is an exception."""
         outcome = await asyncio.shield(self._submit(item, key, Deadline(math.inf), None).outcome)
         if isinstance(outcome, Exception):
             raise outcome
@@ -247,7 +249,7 @@ class Batcher(Generic[T, R]):
         task.add_done_callback(self._running.discard)
 
     async def _send_batches(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
-        """Send a batch, then the queue's next batches in the same task, which takes a fifth less time."""
+        """Send a batch, then the queue's next batches. One task for all is a fifth faster than a task for each."""
         try:
             while calls:
                 await self._send_batch(calls, queue)
@@ -298,7 +300,8 @@ class Batcher(Generic[T, R]):
     async def _outcomes(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
         """Return the outcomes of a batch in order: results or errors.
 
-        Failed calls are sent again if a caller with more time has joined. If a batch raises, its calls are sent alone.
+        Failed calls are sent again if a caller with more time has joined. If sending a batch raises an exception, each
+        of its calls is sent alone.
         """
         outcomes: dict[int, R | Exception] = {}
         unsent: Sequence[int] = range(len(calls))

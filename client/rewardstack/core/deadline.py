@@ -1,9 +1,9 @@
 """Deadlines of samples.
 
-A sample's timeout starts when the sample arrives. It restarts when the sample is first sent and, while the sample is
-queued, whenever the service answers any request. When the sample is sent again, it restarts only if the service has
-answered some request since the previous time: the service is then alive. So a large batch does not time out in the
-queue, but samples for a dead service do.
+A sample's timeout starts when the sample arrives, and restarts when the sample is first sent. While the sample is
+queued, the timeout restarts whenever the service answers any request. A retry restarts the timeout only if the service
+has meanwhile answered a request, and so is alive. A large batch therefore does not time out in the queue, but samples
+for a dead service do.
 """
 
 from __future__ import annotations
@@ -225,8 +225,8 @@ def timeout_message(deadline: Deadline | SharedDeadline, call_deadline: SharedDe
     """Return the error message of a timeout, with the known state of the service.
 
     Args:
-        deadline: the deadline that has passed: that of a caller or of several.
-        call_deadline: the deadline of the call that they share.
+        deadline: the deadline that has passed, of one caller or shared by several.
+        call_deadline: the deadline of the call that the caller waits for.
         queue_state: state of the queue, to report if no request was passed to a service yet.
     """
     service = call_deadline.service or deadline.service

@@ -172,8 +172,8 @@ def _after_fork_in_child() -> None:
     _lock = threading.Lock()
     if _current is None:
         return
-    # Keep a reference to the inherited loop, so that it is not finalized now. Detach it from the epoll instance that it
-    # shares with the parent, because it is finalized when the interpreter exits.
+    # Keep a reference to the inherited loop, so that it is not finalized now. The interpreter finalizes it at exit:
+    # detach it from the epoll instance that it shares with the parent, so that the parent's sockets stay registered.
     _inherited.append(_current)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, _current.selector.fileno())

@@ -74,8 +74,9 @@ def add_scores(scores: Iterable[Score], settings: Settings) -> None:
 async def count_failures(scoring: Awaitable[list[Score]], settings: Settings) -> list[Score]:
     """Await and return the scores of a call, and add them to the failure window.
 
-    Samples that a spent budget does not allow count as failed. Their call raises `BudgetError`, which names the cause.
-    If a trainer catches that error and continues, the next call raises `FailureRateError`.
+    Samples that a spent budget does not allow count as failed. Their call raises `BudgetError` even if too many samples
+    have failed, because that error names the cause. If a trainer catches it and continues, the next call raises
+    `FailureRateError` if too many of the recent samples failed.
 
     Raises:
         FailureRateError: more of the recent samples failed than the settings allow.

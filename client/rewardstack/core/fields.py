@@ -107,7 +107,7 @@ def value_error(name: str, expected: str, value: Any) -> RequestError:
         expected: description of valid values.
         value: the invalid value. The error shows the start of a string, number or boolean, else only the type.
     """
-    simple = isinstance(value, (str, float)) or is_finite(value)  # a larger integer may have too many digits to print
+    simple = isinstance(value, (str, float)) or is_finite(value)  # `repr` fails for very large integers
     shown = repr(value) if simple or isinstance(value, bool) else f"a value of type {type(value).__name__}"
     return field_error(name, f"expected {expected}, got {shown if len(shown) <= LONGEST else shown[:LONGEST] + '…'}")
 

@@ -32,7 +32,8 @@ def split_batches(
         group_of: returns the group of an item.
 
     Raises:
-        RequestError: a group has more than `MAX_GROUP_SIZE` members, or its members are not consecutive.
+        RequestError: a group has more than `MAX_GROUP_SIZE` members, or would be divided, because its members are not
+            consecutive.
     """
     batch: list[T] = []
     size, earlier, groups = 0, set[Hashable](), set[Hashable]()

@@ -85,7 +85,7 @@ def plain(value: Any) -> Any:
 
 
 def shorten(value: Any) -> Any:
-    """Convert a value for display: as `plain` does, with short data URLs, and descriptions of bytes and objects."""
+    """Convert a value with `plain` for display; shorten data URLs, and replace bytes and objects by descriptions."""
     value = plain(value)
     if isinstance(value, list):
         return [shorten(element) for element in value]

@@ -1,4 +1,4 @@
-"""Read JSONL: find the lines of a stream, at next to no cost for blank ones."""
+"""Finds the lines in a JSONL stream; long runs of blank lines cost almost nothing."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ BLANK = re.compile(rb"\s*\n")
 
 
 def read_pieces(stream: IO[bytes] | RawIOBase, line_bytes: int) -> Iterator[bytes]:
-    """Yield the content of a stream; each piece is one line, or a run of blank lines after a blank one.
+    """Yield the content of a stream in pieces: each is one line, or several blank lines that follow a blank line.
 
     Args:
         stream: a stream whose `read` returns bytes; it stays open.
-        line_bytes: maximum length of a line in bytes; a longer one is cut off one byte after it.
+        line_bytes: maximum length of a line in bytes. A longer line is yielded in several pieces. The first of them is
+            one byte longer than the maximum, so that the caller can detect it.
     """
     buffered = BufferedReader(_Raw(stream), BUFFER)
     while piece := buffered.readline(line_bytes + 1):
@@ -29,7 +30,7 @@ def read_pieces(stream: IO[bytes] | RawIOBase, line_bytes: int) -> Iterator[byte
 
 
 def number_lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank with their numbers (from 1), from what `read_pieces` yields."""
+    """Yield the non-blank lines in the pieces of `read_pieces`, with their line numbers (from 1)."""
     number = 1
     for at, piece in enumerate(pieces):
         line = piece.removeprefix(BOM) if at == 0 else piece

@@ -26,8 +26,8 @@ def response_text(response: Any) -> str | None:
     """Return the text of a response: a string unchanged, or the text of the last assistant message.
 
     Returns:
-        The text. Empty if the last assistant message has no content, such as a tool call. None if `response` is neither
-        a string nor messages with an assistant message.
+        The text. Empty if the last assistant message has no `content`, e.g. because it is a tool call. None if the
+        `content` has no text, or if `response` is neither a string nor messages with an assistant message.
     """
     if isinstance(response, str):
         return response

@@ -13,7 +13,7 @@ from rewardstack.score import Request, Score
 SCORED = ("ok", "fallback")
 """Statuses of samples whose values are rewards."""
 TASKS = ("problem", "prompt", "messages", "question")
-"""Fields of `extra_info` that may have the problem, in the order of `scorers.judge.conversation.TASKS`."""
+"""Fields of `extra_info` that may have the problem, in the order of `scorers.judge.conversation.TASK_FIELDS`."""
 READ = 2048
 """Number of characters at the start and at the end of a long text that are compared to find groups."""
 MOST_REFERENCES = 8

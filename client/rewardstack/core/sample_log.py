@@ -38,7 +38,7 @@ MAX_PARTS = 64
 EXTREMES = 3
 """Number of samples with the highest rewards, and of samples with the lowest rewards, for each route."""
 RECENT = 3600.0
-"""Age in seconds of the oldest samples among the extremes."""
+"""Maximum age in seconds of the samples with the highest and the lowest rewards."""
 WARNING_INTERVAL = 60.0
 """Minimum seconds between two warnings that the file cannot be written."""
 _NOT_JSON = re.compile("Infinity|NaN")
@@ -120,7 +120,8 @@ def extremes(path: Path) -> dict[str, list[Line]]:
     """Return the samples with the highest and the lowest rewards in the last hour.
 
     Args:
-        path: the file of `REWARDSTACK_SAMPLE_LOG`; only its last `TAIL` bytes are read.
+        path: the file of `REWARDSTACK_SAMPLE_LOG`. Only the last `TAIL` bytes of the log are read; if the file is
+            shorter, they include the end of `NAME.1.jsonl`.
 
     Returns:
         For each owner, a list with an object per route: `route`, and `highest` and `lowest`, which have at most

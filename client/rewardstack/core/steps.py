@@ -64,7 +64,7 @@ class Explanation:
 
 
 class Exchange(NamedTuple):
-    """One request to a service, with its retries: the body, and the reply or the error."""
+    """One request to a service and its outcome, after all retries: the reply or the error."""
 
     method: str
     path: str
@@ -88,7 +88,8 @@ class Trace:
     """Collects the steps of a sample; the latency of a step is the time since the previous one.
 
     Args:
-        take: returns the exchanges with services since the last call of `take`, of the current part of a composite.
+        take: returns the exchanges with services since the last call of `take`; in a part of a composite, only those of
+            that part.
         rescore: whether to call the scorer even if the score is cached.
     """
 

@@ -14,7 +14,7 @@ MAX_COUNT = 10**15
 BUDGET_HEADER = "X-Reward-Budget"
 """Header of a 503 reply that must not be retried, because the run's budget is spent; its value names the setting."""
 SERVER_FIELDS = ("url", "api_key", "path")
-"""Fields of `extra_info` that only the server's settings may set; also fields that end with `_` and one of these."""
+"""Only the server's settings may set these fields of `extra_info`, and fields that end with `_` and one of these."""
 ENDINGS = tuple(f"_{word}" for word in SERVER_FIELDS)
 SERVER_FIELD_ERROR = "URLs, keys and paths are not taken over HTTP; leave it out"
 """The error for a request with a field of `SERVER_FIELDS`."""

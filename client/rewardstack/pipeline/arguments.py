@@ -41,8 +41,8 @@ class Call:
 def read_call(singular: Sequence[Any], plural: Sequence[Any], options: Mapping[str, Any]) -> Call:
     """Convert the arguments of `compute_score` to a `Call`.
 
-    A list in a singular argument means a batch, too, except a list of chat messages as `solution_str` with a single
-    `data_source`: that is one response.
+    A list as `solution_str` means a batch, too, unless it is a list of chat messages and `data_source` is not a list.
+    Then the messages are one response.
 
     Args:
         singular: `data_source`, `solution_str`, `ground_truth` and `extra_info`.

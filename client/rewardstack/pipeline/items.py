@@ -179,9 +179,9 @@ def filter_references(references: tuple[str, ...], extra: Mapping[str, Any]) -> 
 
     Args:
         references: all of the sample's references.
-        extra: `target_gt` (a string or a list of strings) keeps the references that are equal to it. Then
-            `filter_gt_by_prompt_token` keeps the references that contain the last whitespace-separated token of
-            `prompt`, ignoring case.
+        extra: the sample's `extra_info`. `target_gt` (a string or a list of strings) keeps the references that are
+            equal to one of its strings. Then `filter_gt_by_prompt_token` keeps the references that have the last
+            whitespace-separated token of `prompt` as a token, ignoring case.
 
     Raises:
         RequestError: `target_gt` contains values other than strings and numbers.

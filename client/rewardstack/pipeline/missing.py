@@ -1,4 +1,4 @@
-"""Logs warnings about samples without a score: one line per batch and cause, rate-limited for single samples.
+"""Logs warnings about samples without a score: one line per batch and status, rate-limited for batches of one sample.
 
 Without the rate limit, an outage would print a line for each call of a trainer that scores one sample per call. The
 first `IMMEDIATE` warnings with the same cause are logged immediately. Later ones within a minute are counted, and

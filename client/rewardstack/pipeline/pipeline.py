@@ -3,8 +3,8 @@
     requests ─ group by route ─► ErrorPolicy ► Prepare ► Cache ► Batch ► ScoreAndCache ► Scorer ─► scores, in order
 
 The pipeline groups requests by source and timeout, and calls the stages of each group's route. At the end it applies
-the route's error policy to samples without a score. It does not depend on a kind of service or on HTTP: see `scorers`
-and `transport`. The pipelines of a trainer and a server differ only in the scorers.
+the error policy of the call or the route to samples without a score. The pipeline does not depend on a kind of service
+or on HTTP: see `scorers` and `transport`. The pipelines of a trainer and a server differ only in the scorers.
 
 Stages (`pipeline.stages`) and scorers (`pipeline.scorer`) have the same signature, `async (samples, context) ->
 scores`. Each stage calls the next:
@@ -22,7 +22,7 @@ Some routes have other stages:
 - `Shape` wraps the chain or `Compose` if a route has `scale`, `shift` or `clip`.
 
 `Context` carries the deadline, the tenant (cache namespace), budget errors and the trace. If there is a trace, each
-stage records a step, nothing is shared with other calls, and nothing is cached.
+stage records a step, no request is shared with other calls, and no score is written to the cache.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ class Pipeline:
 
         Raises:
             ConfigError: a source is unknown, a setting is malformed, or an option is invalid in all requests.
-            ScoringError: a sample has no score and the policy is `raise`.
+            ScoringError: a sample has no score, and the policy is `raise`, or it is `lexical` for a route with negative
+                values.
             BudgetError: the run's budget is spent, and neither the call nor the route sets `on_error`. Samples in
                 flight are still scored and cached.
         """
@@ -191,7 +192,7 @@ class Pipeline:
         return Quote(usage=Usage.total(quote.usage for quote in parts))
 
     async def fingerprint(self, source: str, limit: float) -> str | None:
-        """Return a hash of the scorer and options of `source`: equal samples have equal scores while it is unchanged.
+        """Return a hash of the scorer and options of `source`; while it is unchanged, equal samples get equal scores.
 
         Args:
             source: a `data_source`.

@@ -38,7 +38,8 @@ class Context:
         budget_errors: list to which `BudgetError`s are added, which then end the call; None if an explicit error
             policy handles samples that the budget does not allow.
         batch: all items of the call, to detect an option that is invalid in all of them; empty for no check.
-        trace: records the steps of stages and scorers; None for no trace. With a trace, nothing is shared or cached.
+        trace: records the steps of stages and scorers; None for no trace. With a trace, no request is shared with other
+            calls, and no score is written to the cache.
     """
 
     deadline: SharedDeadline = UNLIMITED

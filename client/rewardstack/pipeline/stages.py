@@ -36,7 +36,7 @@ from rewardstack.score import Item, Score, Usage
 INLINE_SECONDS = 0.01
 """Yield to the event loop after this many seconds of inline scoring."""
 SUBSTITUTES_SECONDS = 30.0
-"""Maximum time in seconds for the substitutes of one batch."""
+"""Maximum time in seconds to compute the substitutes (scores with status `fallback`) for one batch's failed samples."""
 RESERVED_SHARE = 0.2
 """Share of a call's time limit that is reserved for substitutes."""
 RESERVED_SECONDS = 5.0
@@ -185,7 +185,7 @@ class Singles:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Scales, shifts and clips the values of a route; the cache has the values before this stage."""
+    """Scales, shifts and clips the values of a route; the cache has the unshaped values."""
 
     shaping: Shaping
     stage: Stage
@@ -202,7 +202,10 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """Warns about samples without a score. Under the policy `lexical`, it replaces failed samples by substitutes."""
+    """Warns about samples without a score, and replaces failed samples by substitutes if the policy is `lexical`.
+
+    Under any other policy, a substitute from a reward server becomes `failed`.
+    """
 
     scorer: Scorer[Any]
     stage: Stage
@@ -519,7 +522,8 @@ def copy_for_caller(score: Score, elapsed: float, *, cached: bool = False) -> Sc
 
     Args:
         score: a score that the cache and other callers may share; its usage is removed.
-        elapsed: milliseconds since the call, the latency of the copy if the score is cached or has no latency.
+        elapsed: milliseconds since the start of the call. They become the latency of the copy if the score is cached or
+            has no latency.
         cached: whether this process read the score from a cache.
     """
     usage, score.usage = score.usage, None

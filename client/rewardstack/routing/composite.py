@@ -7,7 +7,10 @@
 - `"skip"`: the part is left out.
 
 With `"zero"` and `"skip"`, the composite's reason names the part, and its status is `fallback` if the part failed. A
-sum or a majority always needs at least one part with a value.
+sum, a majority or a cascade always needs at least one part with a value.
+
+In a cascade, a failed part under `"fail"` ends the cascade. After any other part without a value, the next part scores
+the sample. If a later part has a value, its score does not mention the part without one.
 """
 
 from __future__ import annotations
@@ -73,7 +76,7 @@ class _Combination(ABC):
 
 @dataclass(frozen=True, slots=True)
 class WeightedSum(_Combination):
-    """The weighted sum of the parts' values; the other parts get the weight of skipped parts."""
+    """The weighted sum of the parts' values; `skip` distributes the weight of parts without a value over the others."""
 
     def _combine(self, scores: Sequence[Score]) -> Score:
         missing = _first_missing(self.parts, scores)
@@ -169,9 +172,10 @@ class Cascade:
         return scores
 
     def _merge(self, earlier: Score, part: Part, score: Score) -> Score:
-        """Return an item's score after one more part: the part's `score`, or `earlier` if the part has no value.
+        """Return an item's score after one more part.
 
-        With `zero`, a part without a value counts as 0. With `fail`, the item has no value either.
+        This is the part's `score` if it has a value, or if `earlier` has none. Otherwise, the item gets no value
+        (`fail`), 0 (`zero`), or the value of `earlier` (`skip`).
         """
         if score.value is not None or earlier.value is None or self.on_part_error == "fail":
             return score
@@ -195,7 +199,10 @@ def part_routes(composite: Composite) -> tuple[str, ...]:
 
 
 def _first_missing(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
-    """Return the score of a composite with a part without a value, failed parts first; None if all have values."""
+    """Return a composite's score without a value, because of its first failed part, else of its first unscored part.
+
+    None if all parts have values.
+    """
     for status in ("failed", "unscored"):
         for part, score in zip(parts, scores, strict=True):
             if score.value is None and score.status == status:

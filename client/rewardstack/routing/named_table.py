@@ -73,7 +73,7 @@ class NamedTable:
         """Return the environment variable that holds the key; empty if the field is missing.
 
         Args:
-            otherwise: text for the error about a missing `base_url`: the key that is used then.
+            otherwise: text for the error about a missing `base_url`, which says which key is used without it.
         """
         name = self.fields.get("api_key_env", "")
         # The error does not show the value, which may be the key itself.
@@ -84,7 +84,7 @@ class NamedTable:
         return str(name)
 
     def text(self, field: str) -> str:
-        """Return a non-empty string; empty if the field is missing."""
+        """Return a string, which must not be blank; if the field is missing, return an empty string."""
         value = self.fields.get(field, "")
         if not isinstance(value, str) or (field in self.fields and not value.strip()):
             raise self.error(field, f"must be a non-empty string, got {str(value)[:50]!r}")

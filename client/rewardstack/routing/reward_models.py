@@ -18,7 +18,7 @@ KIND = "reward_models"
 REWARD_MODEL = "reward_model"
 """The route of the environment's reward model (`REWARD_MODEL_SERVER_URL`)."""
 DEFAULT_FLOOR = -20.0
-"""Default value for a response that is too long for the model; lower than most logits."""
+"""Value of a response that is too long for the environment's reward model; lower than most logits."""
 FIELDS = (
     *("base_url", "model", "api_key_env", "api", "template", "outputs", "activation", "steps"),
     *(*SHAPING, "floor", "on_error"),
@@ -54,7 +54,8 @@ class RewardModel:
         name: name of the reward model and of its route.
         base_url: base URLs of equivalent servers; empty for `REWARD_MODEL_SERVER_URL`.
         model: served model name; empty for the model that the server reports.
-        api_key_env: environment variable with the API key; empty for none.
+        api_key_env: environment variable with the API key for `base_url`; empty for no key. Models without `base_url`
+            use REWARD_MODEL_SERVER_API_KEY.
         api: the server's protocol.
         template: input text for servers other than vLLM, with placeholders `{PROBLEM}` and `{CANDIDATE_SOLUTION}`.
         outputs: weight of each of the model's outputs; empty for a model with one output.

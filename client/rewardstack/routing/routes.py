@@ -79,7 +79,8 @@ class Route:
         name: the source or the prefix.
         target: the leaf or composite that scores the samples.
         exact: True to match only `name`, and sources that begin with `name` and `_`; False to match any suffix.
-        on_error: policy for samples without a score; None for the scorer's policy.
+        on_error: policy for samples without a score; None for `raise` if values can be negative, else for the scorer's
+            policy (composites: `zero`).
         is_replaceable: whether another route of the same name may replace this route.
         shaping: shaping of the route's values; None for none.
     """
@@ -193,7 +194,7 @@ class RouteTable:
                 raise RouteError(f"route {name!r}, cascade.agreement: {why}", "cascade.agreement")
 
     def _leaf(self, source: str) -> Leaf | None:
-        """Return the leaf that scores a source, following aliases; None if there is no leaf or more than one."""
+        """Return the leaf that scores a source, directly or through composites of one part; None if there is none."""
         seen: set[str] = set()
         while source not in seen:
             seen.add(source)
@@ -257,7 +258,7 @@ class RouteTable:
         )
 
     def check(self) -> None:
-        """Raise RouteError if a part of a route does not exist, or if a route contains itself."""
+        """Raise RouteError if a part has no route, a route contains itself, or a `single_route` compares groups."""
         for route in self._routes.values():
             try:
                 self._check(route, ())
@@ -268,14 +269,14 @@ class RouteTable:
                 raise RouteError(f"{field}: {single!r} compares groups, too; name a route that does not", field)
 
     def check_policies(self) -> None:
-        """Raise RouteError if a route with negative values has the policy `zero`, which is not its lowest score."""
+        """Raise RouteError if a route with negative values has the policy `zero`, because 0 is not its lowest score."""
         for route in self:
             if route.on_error == "zero" and (low := self.bounds(route.name)[0]) < 0:
                 why = f"its values go down to {low:g}, so zero would be a good score; choose raise or none, or clip"
                 raise RouteError(f"route {route.name!r}, on_error: {why}", "on_error")
 
     def _check(self, route: Route, ancestors: tuple[str, ...]) -> None:
-        """Raise if a part of a route does not exist, or contains one of `ancestors`."""
+        """Raise if a part of a route does not exist, or if it contains one of `ancestors`, the routes around it."""
         if route.name in ancestors:
             raise RouteError(
                 f"route {route.name!r} contains itself: {' > '.join((*ancestors, route.name))}", route.name

@@ -20,9 +20,10 @@ NOT_NEGATIVE: Bounds = (0.0, math.inf)
 UNIT: Bounds = (0.0, 1.0)
 BELOW_ZERO: Bounds = (-math.inf, 1.0)
 FLOORED = -sys.float_info.max
-"""The value that a scorer returns for a response that is too long for the model; shaping replaces it by `floor`."""
+"""The value that a scorer returns for a response that a reward model cannot score, because it is too long or has no
+steps; shaping replaces the value by `floor`."""
 RULE_BOUNDS: dict[str, Bounds] = {"overlong": (-math.inf, 0.0)}
-"""Bounds of built-in reward functions with negative values. Custom functions are assumed to have none."""
+"""Bounds of reward functions with negative values. All others, also custom ones, are assumed to be `NOT_NEGATIVE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Shaping:
         scale: factor; not 0.
         shift: summand.
         clip: lowest and highest value; None for no bounds.
-        floor: final value of a response that is too long for the model; None for the lower bound of `clip`.
+        floor: final value of a response with the value `FLOORED`; None for the lower bound of `clip`.
     """
 
     scale: float = 1.0

@@ -26,7 +26,8 @@ DATA_SOURCES: Mapping[str, str] = {
     "numina_olympiads": "math",
     **dict.fromkeys(("codecontests", "apps", "codeforces", "taco", "livecodebench"), "code"),
 }
-"""The reward function for each data set. `math_dapo` and `math_dapo_reasoning` match the route `math` by its prefix."""
+"""The reward function for each data set. `math_dapo` and `math_dapo_reasoning` are not listed, because the
+route `math` matches them as their prefix."""
 PREFIXES: Mapping[str, str] = {"aime": "math"}
 """The reward function for each prefix of a data set's name."""
 

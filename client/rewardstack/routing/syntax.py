@@ -36,7 +36,7 @@ else:
 TABLES = ("routes", "judges", "reward_models")
 """The tables of a routes file."""
 KINDS = ("route", "sum", "majority", "gate", "cascade")
-"""The kinds of routes; the field of this name contains the parts."""
+"""The kinds of composites. A route's table has exactly one field with one of these names, which contains the parts."""
 OPTIONS = {
     "route": (),
     "sum": ("weight",),
@@ -151,7 +151,7 @@ def parse_route(name: str, spec: object) -> Route:
 
 
 def definition(route: Route) -> dict[str, Any]:
-    """Return a route as JSON: the table of a composite, or the kind, target and server of a leaf."""
+    """Return a route as JSON: the table of a composite, or the kind, target, and judge or reward model of a leaf."""
     target = route.target
     table: dict[str, Any]
     if isinstance(target, Leaf):

@@ -1,7 +1,8 @@
 """Count the requests and tokens that samples use on model servers, and enforce the limits of a run.
 
-A request counts when it is sent, even if it fails. Tokens count when a reply reports them. So a run never exceeds the
-request limit, but requests that are in flight when the token limit is reached can exceed the token limit.
+A request counts when it is sent, even if it fails. Tokens count when a reply reports them, so requests that are in
+flight when the token limit is reached can exceed it. A run exceeds the request limit only by trial requests to judges,
+which are never refused, or while Redis is unavailable.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Choose the server that scores a sample: the server that the sample names, else the servers in the environment.
 
-The API key in the environment is sent only to these servers, so a sample that names another server cannot steal it.
+The environment's API key is sent only to the environment's servers, so a sample that names its own server cannot steal
+the key.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ class Backends:
         return self._rate_limits[key]
 
     def _new_meter(self, cache: ResultCache, settings: Settings) -> NewMeter:
-        """Return a function that creates meters, and update the limits of the run's budget; its usage is kept."""
+        """Return a function that creates meters; set the limits of the run's budget, but do not reset its usage."""
         with import_lock:
             from rewardstack.scorers.budget import Budget, Meter, ignore_usage
         key = cache, settings.run_id
@@ -210,19 +210,20 @@ class Backends:
     def _pool_finder(
         self, settings: Settings, kind: str, place: Callable[[Settings], Location], refused_timeout: float | None
     ) -> FindPool:
-        """Return a function that returns the endpoint pool for URLs and an API key, and creates it on the first call.
+        """Return a function that returns the endpoint pool for URLs and an API key.
 
-        The URLs are from the environment or from a sample.
+        The URLs are from the environment or from a sample. The first call with these arguments creates the pool. If
+        `settings.endpoints` is set, the pool for the environment's URLs follows changes of that file.
 
         Args:
             settings: the current settings.
-            kind: the kind of service, such as `judge:small`; part of the pool's key if `settings.endpoints` is set.
+            kind: the kind of service, such as `judge:small`; identifies a pool whose URLs can change.
             place: returns this service's URLs and key in given settings.
             refused_timeout: maximum time to wait while connections are refused, in seconds; None for no separate limit.
         """
         max_refused = math.inf if refused_timeout is None else refused_timeout
 
-        @cache_calls  # called for every sample; `_pools` keeps all pools anyway
+        @cache_calls  # called for every sample; an unbounded cache is fine, because `_pools` keeps all pools anyway
         def find_pool(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             if settings.endpoints and (urls, api_key) == place(settings):
                 named = settings.endpoints, kind

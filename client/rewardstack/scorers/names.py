@@ -23,7 +23,7 @@ JUDGE_OPTIONS = (
     *("verdict", "labels", "label_mass_floor", "num_samples", "aggregate", "max_criteria", "clip_negative"),
     *("view", "hide_reasoning"),
 )
-"""The options of a judge; `judge.plan` adds those that change a verdict to the score's cache key."""
+"""The options of a judge. The score's cache key (`judge.plan`) includes the options that change a verdict."""
 JUDGE_FIELDS = (
     *(*JUDGE_OPTIONS, "problem", "messages", "rubrics", "images"),
     *("group_id", "group_size", "rollout_index"),
@@ -40,7 +40,7 @@ KNOWN_FIELDS = tuple(sorted({*CLIENT_FIELDS, *FILTERS, "prompt", *RULE_OPTIONS, 
 MIN_LENGTH = 5
 """Minimum length of a name to check; shorter names are often similar to an option by chance."""
 RENAMED = {"template": "prompt_template", "template_path": "prompt_template_path"}
-"""Names in the judge tables of a routes file, and the names of the same options in `extra_info`."""
+"""Options that have one name in the judge tables of a routes file, and another one in `extra_info`."""
 TRAINER_FIELDS = ("truncated", "n_samples", "num_samples")
 """Fields that trainers add, and that are similar to an option by chance."""
 MAX_NAMES = 500
@@ -82,5 +82,6 @@ def _suggest(name: str) -> str:
     if name in TRAINER_FIELDS or len(name) < MIN_LENGTH:
         return ""
     suggestion = find_closest(name, KNOWN_FIELDS)
-    is_column = name.removesuffix("s") == suggestion.removesuffix("s")  # such as the data set column `label`
+    # A name that differs only by a final s is probably a column of the data set, such as `label`.
+    is_column = name.removesuffix("s") == suggestion.removesuffix("s")
     return "" if is_column else suggestion

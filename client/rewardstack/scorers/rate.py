@@ -15,7 +15,10 @@ from rewardstack.core.deadline import SharedDeadline
 WINDOW = 60.0
 """Length of the sliding window in seconds."""
 MAX_SLEEP = 1.0
-"""Maximum time between two checks of a waiting sample, in seconds; a corrected estimate can admit it earlier."""
+"""Maximum time until a waiting sample is checked again, in seconds.
+
+A sample may fit earlier than computed, because `RateLimit.correct` can lower the usage of other samples.
+"""
 
 
 @dataclass(slots=True, eq=False)

@@ -52,7 +52,7 @@ class TextApi:
 
 
 def _read_tei_scores(reply: Any) -> list[float]:
-    """Return the scores in a reply of TEI, which sorts them by score, in the order of the model's outputs."""
+    """Return the scores in a reply of TEI in the order of the model's outputs; TEI sorts them by score."""
     [classes] = reply
     if len(classes) == 1:
         return [classes[0]["score"]]

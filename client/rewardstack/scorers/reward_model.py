@@ -114,7 +114,9 @@ class RewardModelScorer(Relayable[Sample]):
         self._raw_checks: dict[tuple[Destination, str], asyncio.Lock | None] = {}  # None once a server passed
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
-        """Return the request for the item, or the score `FLOORED` if a process reward model finds no steps.
+        """Return the request for the item, or the score of a response without steps for a process reward model.
+
+        This score has the value `FLOORED`. A sample for the reward server always gets a request.
 
         Raises:
             RequestError: the item has no conversation before the response.
@@ -166,6 +168,7 @@ class RewardModelScorer(Relayable[Sample]):
         Raises:
             ConfigError: the number of the model's outputs does not match the configured weights, or the server does
                 not return raw logits.
+            BudgetError: the budget of the run is used up.
         """
         [sample] = samples
         started, meter = time.monotonic(), self._new_meter(self.source)
@@ -247,7 +250,7 @@ class RewardModelScorer(Relayable[Sample]):
         return await self._send(sample, path, body, partial(parse_numbers, path=path), deadline)
 
     async def _request_outputs(self, api: TextApi, sample: Sample, deadline: SharedDeadline) -> list[float]:
-        """Return the raw outputs of a server that reads one text; raise as `_request_numbers` does."""
+        """Return the raw outputs of a server that gets the sample as one text; raise as `_request_numbers` does."""
         text = render(self._model.template, sample.prompt, sample.response)
         replies: list[float] = await self._send(sample, api.path, api.body(self._model.model, text), api.read, deadline)
         return replies
@@ -273,7 +276,7 @@ class RewardModelScorer(Relayable[Sample]):
         """Test once per server and model that `use_activation` has an effect; some versions of vLLM ignore it.
 
         Raises:
-            ConfigError: the server returns probabilities, which are too close together for good responses.
+            ConfigError: the server returns probabilities, which are all close to 1 for good responses.
         """
         key = sample.destination, model
         lock = self._raw_checks.setdefault(key, asyncio.Lock())

@@ -51,7 +51,7 @@ PROBE = json.dumps({"items": []}).encode()
 """Body of a cheap request that tests an endpoint before real requests are sent to it."""
 TOO_LARGE = 413
 COMMON_FIELDS = frozenset({"prompt", "problem", "question", "data_source"})
-"""Fields that many functions accept as alternatives; a sample without them does not cause a misspelling warning."""
+"""Fields that many functions read if present; a sample without them does not cause a misspelling warning."""
 EXPLAIN = "/v1/explain"
 """API path that scores and explains one sample; older servers do not have it."""
 
@@ -78,7 +78,7 @@ class RewardType(NamedTuple):
 
 
 UNKNOWN = RewardType("", (EVERY_FIELD,), ANY)
-"""Description of a function of a server that does not list its functions: all fields are sent, no score is cached."""
+"""Description of a function if the server does not list its functions: all fields are sent, no score is cached."""
 
 
 class RewardServers:

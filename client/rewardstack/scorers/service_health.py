@@ -35,7 +35,7 @@ class ServiceHealth(NamedTuple):
     Args:
         service: display name of the service.
         address: the URL without secrets.
-        up: whether the server answers; None for a Ray actor, which is not checked.
+        up: whether the server answers and does not refuse the key; None for a Ray actor, which is not checked.
         model: the configured model, else the served models; empty if unknown.
         problem: the error; empty for none.
     """

@@ -21,7 +21,8 @@ from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
 VALID_FOR = 60.0
 """Seconds for which an answer is valid."""
 RENEWAL = 30.0
-"""Timeout in seconds of the request that renews an answer. If it fails, the old answer is valid for as long again."""
+"""Timeout in seconds of the request that renews an answer. If the request fails, the old answer stays valid for as many
+seconds."""
 OPTIONAL_WAIT = 2.0
 """Maximum seconds that callers wait for an optional answer, e.g. to replace an outdated one."""
 OPTIONAL_WAIT_SHARE = 0.3

@@ -48,7 +48,8 @@ LOG_AFTER = 3.0
 MIN_STUCK = 2.0
 """Minimum seconds after which a request counts as stuck."""
 FIRST_STUCK = 10.0
-"""Maximum seconds after which a request counts as stuck while its path has no answer yet; it may just be slow."""
+"""Seconds after which a request counts as stuck while its path has no answer yet, so that its usual latency is unknown;
+at most half of the timeout."""
 RECHECK_INTERVAL = 0.5
 """Seconds until the next check of a stuck request that cannot be hedged yet."""
 STUCK_FACTOR = 2.0
@@ -60,13 +61,13 @@ UNAUTHORIZED = 401
 """HTTP status for an unknown API key."""
 
 SendHedge = Callable[[], "asyncio.Task[Any] | None"]
-"""Sends a request again; returns None if no endpoint has a free slot."""
+"""Sends a request again; returns None if no endpoint has a free slot, or the retry budget is empty."""
 
 log = logging.getLogger(__name__)
 
 
 class LatencyTracker:
-    """Tracks the recent latency of each path of a service: a verdict takes longer than the list of models."""
+    """Tracks the recent latency of a service by path, because a verdict takes longer than the list of models."""
 
     def __init__(self) -> None:
         self._slowest: dict[str, float] = {}
@@ -88,10 +89,11 @@ class LatencyTracker:
 
 
 class Attempt:
-    """An attempt to send a request, in the current task.
+    """An attempt to send a request, in the caller's task.
 
-    The task is cancelled on timeout, if the endpoint hangs, or if the hedge is answered first. A separate task per
-    attempt would double the overhead of a request.
+    On timeout, if the endpoint hangs, or if the hedge is answered first, the attempt cancels the caller's task;
+    `hedge_result` then returns or raises the outcome. A separate task per attempt would double the overhead of a
+    request.
 
     Args:
         endpoint: the endpoint that receives the request.
@@ -101,7 +103,7 @@ class Attempt:
 
     Attributes:
         hedged_at: when the request was last sent, on `time.monotonic()`.
-        hedges: how often it was hedged.
+        hedges: how often the request was hedged.
     """
 
     __slots__ = (
@@ -204,7 +206,9 @@ class Attempt:
 
 
 class EndpointFailure:
-    """A failure of an endpoint, from the first error to the next answer; logged if it lasts longer than `LOG_AFTER`.
+    """A failure of an endpoint, from the first error to the next answer.
+
+    It is logged if it lasts longer than `LOG_AFTER` while a caller waits for the service.
 
     Times are on `time.monotonic()`.
 
@@ -283,7 +287,8 @@ class Endpoint:
         may_eject: returns whether an endpoint may be ejected, because enough other endpoints are available.
         has_others: returns whether the service has other endpoints.
         on_stall: called when a request times out.
-        moves: whether the service may move; a server at an old address that rejects the key may belong to another job.
+        moves: whether the service may move. Then a server that rejects the key counts as unreachable, because it may
+            belong to another job that now uses the address.
 
     Raises:
         SettingsError: the environment sets a proxy for the URL that is not an HTTP proxy.
@@ -466,7 +471,7 @@ class Endpoint:
             if ejects:
                 self.limiter.record_failure(ejects=True)
         elif isinstance(error, OverloadError) and self.is_known_gateway and error.status in REPLICA_STATUSES:
-            pass  # another replica may accept the request
+            pass  # another replica may accept the request, so the limit stays
         elif isinstance(error, OverloadError) and (error.status in LIMITING or not error.status):
             self.limiter.record_overload(sent_at, self.in_flight - 1, error.retry_after, ejects=ejects)
         elif is_down(error):
@@ -480,7 +485,10 @@ class Endpoint:
             self.limiter.record_failure(ejects=True)
 
     def _record_lost_race(self, attempt: Attempt) -> None:
-        """Record that the hedge was answered first. If the circuit opens, interrupt all attempts that are as old."""
+        """Record that another endpoint answered the hedge first.
+
+        If this opens the circuit, interrupt all attempts that are about as old, or older.
+        """
         if not self._may_eject(self):
             return
         seconds = time.monotonic() - attempt.sent_at
@@ -565,7 +573,7 @@ class Endpoint:
         """
         error = await self._send_probe(HEALTH, seconds)
         if error is not None and is_down(error):
-            if type(error) is not type(self.failure.error):  # else the original error is more specific
+            if type(error) is not type(self.failure.error):  # an original error of the same type is more specific
                 self.failure.record(error)
             self.failure.last_error_at = time.monotonic()
             for stall in self.stalls.values():
@@ -597,13 +605,13 @@ class Endpoint:
         return None
 
     def seconds_until_stuck(self, attempt: Attempt, otherwise: float) -> float:
-        """Return the seconds until a request counts as stuck and can be hedged; 0 if it is stuck now.
+        """Return the seconds until a request has to be checked again; 0 if it is stuck and can be hedged now.
 
         Each hedge waits twice as long as the one before: the service may be slow rather than stuck.
 
         Args:
             attempt: the request.
-            otherwise: seconds after which it counts as stuck if the service has not answered such a request yet.
+            otherwise: seconds after which it counts as stuck if no request with its path has been answered yet.
         """
         now, since = time.monotonic(), attempt.hedged_at
         left = since + 2**attempt.hedges * self._latency.stuck_after(attempt.message.path, otherwise) - now
@@ -622,7 +630,9 @@ class Endpoint:
         return task is not None and task.done() and not task.cancelled() and task.result()
 
     async def is_gateway(self, seconds: float) -> bool:
-        """Ask the endpoint, once, whether it is a gateway, so that a retry may reach another replica.
+        """Return whether the endpoint is a gateway, so that a retry may reach another replica.
+
+        The endpoint is asked only until it has answered once.
 
         Args:
             seconds: maximum seconds to wait for the answer; the result is False without an answer.

@@ -2,7 +2,7 @@
 
 Only this module selects endpoints and retries requests, with three exceptions: a judge is asked again for an unreadable
 verdict, a batch is split to isolate a bad sample, and a failed call is repeated for a caller that joined with more time
-(`core.batching`). `reply` classifies replies, and `endpoint` updates the state of the endpoint. The rules:
+(`core.batching`). `message` classifies replies, and `endpoint` updates the state of the endpoint. The rules:
 
 1. **Load balancing**: a request goes to the endpoint with the fewest requests in flight. If all endpoints are at their
    limit (`limiter`), it waits in a queue.
@@ -12,16 +12,16 @@ verdict, a batch is split to isolate a bad sample, and a failed call is repeated
    `Retry-After` beyond the deadline ends the request.
 4. **Outage**: requests wait for at most one timeout from the start of the outage. Later requests fail fast until a
    background probe succeeds (`outage`).
-5. **Invalid replies** are retried `max_retries` times with growing pauses, from a retry budget (a tenth of all
-   requests, plus ten). While an endpoint gives invalid replies to all requests, only one trial request at a time is
-   sent; once a trial succeeds, all requests continue. Behind our gateway, a retry is addressed to another replica by
-   number, and does not use the budget.
+5. **Invalid replies** are retried `max_retries` times with growing pauses. A retry budget limits these retries to a
+   tenth of all requests, plus ten. While an endpoint gives invalid replies to all requests, it gets only one retry at a
+   time, as a trial; once a request succeeds, all retries continue. Behind our gateway, a retry is addressed to another
+   replica by number, and does not use the budget.
 6. **Rejections** are final. If the key, path or model is rejected, all endpoints are tried first (twice after a 404).
 7. **Ejection**, as in Envoy's outlier detection: an endpoint is not used for a growing interval after three failures in
    a row, or after ten replies 429, 503 or 529. At most half of the endpoints are ejected. After the interval, a probe
    and a single request test for recovery.
-8. **Hedging**: a stuck request is sent again, and uses the retry budget. The budget is refunded if the hedge is
-   answered first. Even without a budget, one hedge per second is sent.
+8. **Hedging**: a stuck request is sent again, which uses the retry budget. The budget is refunded if the hedge is
+   answered first. While the budget is empty, up to one hedge per second is still sent.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class EndpointPool:
             self._release_slot(endpoint)
 
     def _record_outcomes(self, failures: Failures, acceptor: Endpoint) -> None:
-        """Record that one endpoint accepted a request that others rejected, so that the others are at fault."""
+        """Record that `acceptor` accepted a request: endpoints that rejected it are at fault, and its replica works."""
         for endpoint, error in failures.faulty.items():
             if endpoint is not acceptor and isinstance(error, RejectedError):
                 endpoint.record_wrong_rejection(error)
@@ -252,7 +252,13 @@ class EndpointPool:
         return bool(others) and deadline.remaining() > 0 and self._outage.time_left(others, deadline) > 0
 
     async def _wait_for_overload(self, error: OverloadError, failures: Failures, deadline: SharedDeadline) -> None:
-        """Wait after an overload reply, unless the limiters control the wait, or select another replica."""
+        """Wait after an overload reply, unless the limiters control the wait.
+
+        Behind a gateway, select another replica, and wait only if no replica is known to accept requests.
+
+        Raises:
+            DeadlineError: the server's Retry-After is beyond the deadline.
+        """
         if error.retry_after > deadline.remaining():
             why = f"{error}; Retry-After of {error.retry_after:.0f} s is beyond the deadline"
             raise DeadlineError(why) from error
@@ -322,7 +328,9 @@ class EndpointPool:
             await reply_faults.wait(left)
 
     def _start_hedge(self, stuck: Endpoint, message: Message, timeout: AttemptTimeout) -> asyncio.Task[Any] | None:
-        """Send a stuck request again to the least loaded endpoint; return None if no endpoint has a free slot.
+        """Send a stuck request again to the least loaded endpoint.
+
+        Return None if no endpoint has a free slot, or the retry budget is empty.
 
         Up to `MAX_EXCESS_HEDGES` hedges may exceed an endpoint's limit, because stuck requests may hold all slots. An
         endpoint whose pause is over gets a hedge as its trial, because there may be no other request for the trial.

@@ -42,7 +42,8 @@ MAX_SINGLE_READ = 2**16
 """Maximum Content-Length, in bytes, of a reply that is read in one piece."""
 
 LOOKUP_TIMEOUT = 2.0
-"""Seconds to wait for a name server if an earlier address of the host is known."""
+"""Seconds to wait for name servers before the last known addresses of a host are used. If none are known, the wait has
+no limit."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 """Error numbers that mean that the process or machine has no free file descriptors."""
 
@@ -62,7 +63,7 @@ class DaemonResolver(AbstractResolver):
         """Return the addresses of `host`.
 
         Raises:
-            OSError: `host` has no address.
+            OSError: `host` has no address, or name servers do not answer and no earlier address is known.
         """
         key = (host, port, family)
         earlier = self._addresses.get(key)
@@ -115,7 +116,8 @@ def find_proxy(url: str) -> str | None:
     `trust_env`, which starts a thread for each request and so costs most of the throughput.
 
     Raises:
-        SettingsError: the value is not an HTTP proxy (e.g. `socks5://…`), or not a URL; the error names the variable.
+        SettingsError: the variable for `url` is set to something other than the URL of an HTTP proxy, e.g. to
+            `socks5://…`; the error names the variable.
     """
     parts, proxies = urlsplit(url), getproxies()
     if parts.scheme not in ("http", "https"):
@@ -240,7 +242,13 @@ async def send(
 
 
 def _to_service_error(error: aiohttp.ClientError | OSError, display: str, target: str) -> ServiceError:
-    """Return the typed error for a failure to connect to the `target`, `host` or `proxy`, or to read its reply."""
+    """Return the typed error for a failed connection or an incomplete reply.
+
+    Args:
+        error: the error of the client or the system.
+        display: the URL for messages.
+        target: what the connection goes to: `host` or `proxy`.
+    """
     if isinstance(error, aiohttp.ClientConnectorError):
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
             return OverloadError("this process has no file descriptors left; raise `ulimit -n`")
@@ -261,7 +269,7 @@ def _forget_address(session: aiohttp.ClientSession, url: str) -> None:
 
 
 def _describe_failure(error: aiohttp.ClientConnectorError, target: str) -> str:
-    """Return an explanation of a failed connection to the host or proxy, to precede the system's message."""
+    """Return an explanation to put before the system's message about a failed connection; empty for none."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "host not found: " if target == "host" else "proxy host not found: "
     if error.os_error.errno != errno.ECONNREFUSED:

@@ -1,10 +1,11 @@
 """Concurrency limit and circuit breaker of one endpoint: additive increase, multiplicative decrease (AIMD).
 
-After an overload reply (`reply.LIMITING`), the limit falls to the number of requests that are still in flight, and is
-halved at most once per round trip. An endpoint that accepts no request, or fails three times in a row, is paused with
-exponential backoff, and then gets a single request. A success closes the circuit. The limit then doubles every round
-trip, as in TCP's slow start, up to the limit after the last overload reply. An outage therefore costs a few requests,
-not one retry per sample.
+After an overload reply (`message.LIMITING`), the limit falls to the number of requests that are still in flight, and is
+halved at most once per round trip. Successes then raise it by one request per round trip.
+
+An endpoint that accepts no request, or fails three times in a row, is paused with exponential backoff, and then gets a
+single request. A success closes the circuit. The limit then doubles every round trip, as in TCP's slow start, until the
+next overload reply. An outage therefore costs a few requests, not one retry per sample.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ RETRY_AFTER_MAX = 30.0
 FAILURES_TO_OPEN = 3
 """Number of failures in a row that open the circuit."""
 OVERLOADS_TO_OPEN = 10
-"""Number of overload replies in a row that open the circuit."""
+"""Number of overload replies in a row that open the circuit if other endpoints are available."""
 
 
 def backoff(first: float, maximum: float, times: int) -> float:

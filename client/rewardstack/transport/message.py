@@ -33,7 +33,7 @@ LIMITING = frozenset({429, 503, 529})
 DOWN = frozenset({502, 504, *range(520, 525)})
 """Statuses of a gateway that cannot reach a server; they count toward ejection like a lost connection."""
 REPLICA_STATUSES = frozenset({*range(520, 525), 529})
-"""Statuses that come from a replica if our gateway returns them, so that another replica may accept the request."""
+"""If our gateway returns one of these statuses, it comes from a replica, so another replica may accept the request."""
 OVERLOADED = LIMITING | DOWN | {408, 425}
 """Statuses of temporary errors (`OverloadError`), which are retried until the deadline."""
 NO_QUOTA = "insufficient_quota"
@@ -59,7 +59,7 @@ class Message(NamedTuple):
         headers: HTTP headers in addition to the service's headers.
         admit: called before each attempt; raises an exception if the attempt is not allowed. None to allow all.
         read: parses a reply's body, and raises ReplyError if it is invalid; None to return the body.
-        is_optional: whether servers may lack the path; a reply 404 is then not retried.
+        is_optional: whether servers may lack the path. Then a 404 from all endpoints is final, and none is asked again.
         no_retry: whether an invalid reply ends the call if no other endpoint is left.
         probe: a body that is cheap for the service; sent first to an endpoint that recently did not accept requests.
             None for no such body.
@@ -148,14 +148,17 @@ def to_error(reply: Reply) -> ServiceError:
     if status in OVERLOADED and BUDGET_HEADER not in reply.headers:
         return OverloadError(message, _read_retry_after(reply.headers.get("Retry-After", "")), status)
     if status < 500 or status == 503:
-        # An error that names a field shows that the right server has read the request.
+        # A server that names an invalid field has read the request, so other endpoints would reject it, too.
         is_misplaced = (status < 400 or status in (401, 403, 404)) and not (record and record.get("field"))
         return RejectedError(message, status, is_misplaced=is_misplaced, complaint=complaint)
     return ReplyError(message, status)
 
 
 def _to_invalid_reply_error(reply: Reply, error: ReplyError) -> ServiceError:
-    """Return the typed error for an invalid 2xx reply; if the body has an `error`, classify that."""
+    """Return the typed error for an invalid 2xx reply.
+
+    The HTTP status or quota code in the body's `error` determines the type. Without one, the result is a ReplyError.
+    """
     record = _read_object(reply.data)
     if record and record.get("error"):
         code = str(record["error"].get("code")) if isinstance(record["error"], dict) else ""
@@ -191,7 +194,10 @@ def _read_object(data: bytes) -> dict[str, Any] | None:
 
 
 def error_message_in(data: bytes) -> str:
-    """Return the error message in a body as one line: the `error` of a JSON object, or the title of an HTML page."""
+    """Return the error message in a body as one line.
+
+    It is the `error` or `message` of a JSON object, the title of an HTML page, or the start of any other text.
+    """
     text = data[: 8 * MAX_MESSAGE].decode("utf-8", "replace")
     record = _read_object(data)
     if record is not None:

@@ -5,8 +5,9 @@ unavailable in one of two ways:
 
 - Down (`EndpointFailure.down_since`): it recovers with an answer to `GET /health`.
 - Stalled (`Stall`): it is up, but left requests of one HTTP method unanswered for a whole timeout. It recovers with an
-  answer to a request of this method. The background probe is a cheap request if there is one, else the request that
-  timed out. Since that request may have caused the stall, a caller's request is also sent at growing intervals.
+  answer to a request of this method. The background probe is a cheap request if there is one. Otherwise, it is the
+  request that timed out. This request may have caused the stall, so a caller's request is also sent at growing
+  intervals.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Stall:
     Attributes:
         probe: request that tests whether the stall is over.
         is_cheap: whether `probe` is a cheap request rather than the request that timed out.
-        cause: known state of the endpoint.
+        cause: known state of the endpoint at the last timeout.
     """
 
     def __init__(self) -> None:
@@ -178,7 +179,7 @@ class Outage:
         raise UnreachableError(f"{causes}; no {method} answered for {seconds:.1f} s, failing fast until one is")
 
     def is_hopeless(self, method: str, timeout: AttemptTimeout) -> bool:
-        """Return whether a queued call comes too late: the service is stalled, and little of its time is left."""
+        """Return whether a queued call comes too late: the service is stalled, and the call has little time left."""
         seconds = timeout.deadline.effective_timeout
         return timeout.remaining() < (1 - MIN_SHARE) * seconds and bool(self._stalls(method, seconds))
 

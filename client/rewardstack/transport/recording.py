@@ -39,7 +39,10 @@ class Recording:
         self._recorded().append(exchange)
 
     def take(self) -> list[Exchange]:
-        """Remove and return the exchanges recorded since the last call, of the current part of a composite."""
+        """Remove and return the exchanges recorded since `take` was last called.
+
+        In a part of a composite, these are only the exchanges of that part.
+        """
         recorded = self._recorded()
         taken = recorded[:]
         recorded.clear()

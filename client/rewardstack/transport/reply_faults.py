@@ -10,11 +10,12 @@ import time
 from rewardstack.transport.limiter import backoff
 
 RETRY_PAUSE = 0.6
-"""Maximum seconds before the first retry after an invalid reply; doubled each time. The minimum is half of that."""
+"""Maximum seconds to wait before the first retry after an invalid reply. Each further retry doubles the maximum; the
+minimum is half of the maximum."""
 FAULTY_AFTER = 3
 """Invalid replies in a row after which the endpoint counts as faulty and gets only one retry at a time."""
 FAULTY_FOR = 5.0
-"""Seconds after which a faulty endpoint's invalid replies are no longer retried."""
+"""Seconds from the first invalid reply after which requests to a faulty endpoint are no longer retried."""
 FAULTS_EXPIRE_AFTER = 30.0
 """Seconds without an invalid reply after which earlier invalid replies no longer count."""
 
@@ -23,13 +24,15 @@ REPLICA_NUMBERS = tuple(map(str, range(1, 9)))
 
 
 class ReplyFaults:
-    """The invalid replies (`ReplyError`) of an endpoint since its last valid reply.
+    """The invalid replies of an endpoint since its last valid reply.
+
+    These are `ReplyError`s, and rejections of the key, path or model.
 
     After `FAULTY_AFTER` invalid replies, the endpoint is faulty. Then only one request at a time is retried, as a
     trial, with growing pauses.
 
     Attributes:
-        recovered_at: when a faulty endpoint last sent a valid reply, on `time.monotonic()`.
+        recovered_at: when the endpoint last ceased to be faulty, on `time.monotonic()`.
         replies: number of invalid replies since the last valid reply.
     """
 
@@ -43,7 +46,7 @@ class ReplyFaults:
 
     @property
     def is_faulty(self) -> bool:
-        """Whether there were so many invalid replies in a row that the requests are not the cause."""
+        """Whether there were so many invalid replies in a row that the endpoint, not a request, must be the cause."""
         return self.replies >= FAULTY_AFTER
 
     @property
@@ -72,7 +75,7 @@ class ReplyFaults:
         self._next_trial_at = time.monotonic() + retry_pause(self._trials + 1)
 
     def reset(self) -> None:
-        """Record a valid reply."""
+        """Forget the invalid replies, after a valid reply or because the endpoint is down."""
         if self.is_faulty:
             self.recovered_at = time.monotonic()
         self.replies = 0
@@ -92,7 +95,7 @@ class ReplyFaults:
 
 
 class Replicas:
-    """The replicas behind a gateway, by number: the replicas that failed requests, and one that accepts them.
+    """Tracks by number which replicas behind a gateway failed requests, and one that accepts requests.
 
     Attributes:
         preferred: number of a replica that accepted a request; empty if none is known.
@@ -129,7 +132,7 @@ class Replicas:
             self.preferred = ""
 
     def record_success(self, number: str) -> None:
-        """Record a valid reply of replica `number`; empty if the request was sent to any replica."""
+        """Record a valid reply of replica `number`, which is empty if the request named no replica."""
         self._faulty_at.pop(number, None)
         self.preferred = number or self.preferred
         if not number and self.are_faulty:

@@ -1,4 +1,4 @@
-"""Requests that wait for a slot at an endpoint of their service, and the failures that a retry brings along."""
+"""The queue of requests that wait for a slot at an endpoint, and the earlier failures of each request."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class WaitQueue:
 
     Args:
         endpoints: returns the current endpoints.
-        seconds_left: returns the seconds that a request still waits, given its deadline and failures.
+        seconds_left: returns the seconds that a request may still wait, given its deadline and failures.
         release_slot: releases the slot of a cancelled request.
         check_location: checks whether the service has moved; None for a service at a fixed address.
     """

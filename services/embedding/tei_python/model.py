@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Model:
-    """An embedding model, which the constructor loads. It raises StackError if the model cannot be loaded."""
+    """An embedding model. The constructor loads the model, and raises StackError if it cannot be loaded."""
 
     def __init__(self, settings: Namespace) -> None:
         self.on_gpu = torch.cuda.is_available()
@@ -63,7 +63,9 @@ class Model:
         if len(value) > (most := self._max_length * CHARACTERS_PER_TOKEN) and not truncate:
             raise TeiError(422, "Validation", f"`inputs` has {len(value)} characters or ids, the limit is {most}")
         text, special = value[:most], True
-        if not isinstance(text, str):  # as in TEI, ids already contain their special tokens, unless there is a prompt
+        # As in TEI, token ids already contain their special tokens. If there is a prompt, drop these; the tokenizer
+        # adds special tokens around prompt and text.
+        if not isinstance(text, str):
             text, special = self._tokenizers[""].decode(text, skip_special_tokens=bool(prompt)), bool(prompt)
         tokenizer = self._tokenizers[body.truncation_direction.lower() if truncate else ""]
         ids: list[int] = tokenizer.encode_batch_fast([prompt + text], add_special_tokens=special)[0].ids
@@ -84,7 +86,8 @@ class Model:
     def _set_max_length(self, most: int, auto_truncate: bool) -> None:
         """Set the maximum input length, and create a tokenizer for each truncation side.
 
-        The side is state of a tokenizer, so one tokenizer cannot serve requests with different sides.
+        The side is state of a tokenizer, so one tokenizer cannot serve requests with different sides. The tokenizer of
+        the side "" does not truncate.
         """
         length = int(self._model.max_seq_length or most)
         if length > most and not auto_truncate:
@@ -98,7 +101,10 @@ class Model:
 
 
 def _find(model_id: str | None, revision: str | None, on_gpu: bool) -> tuple[str, str, str | None, bool]:
-    """Return the model's name, path and revision, and whether it is local. Without a hub, return the PyPI model."""
+    """Return the model's name, path and revision, and whether it is local.
+
+    If no hub can be reached and the model is not cached, return the PyPI model.
+    """
     wanted = model_id or (GPU_MODEL if on_gpu else PYPI_MODEL)
     if Path(wanted).is_dir():
         return wanted, str(Path(wanted).resolve()), revision, True

@@ -79,9 +79,9 @@ class OpenAI(pydantic.BaseModel, strict=True):
 
 
 class Entry(NamedTuple):
-    """A tokenized input in the queue, with the times at which its request started and it was queued.
+    """A tokenized input in the queue, with the start time of its request and the time when the input was queued.
 
-    The future is canceled when the request ends.
+    The future is canceled when the request ends, so that the queue drops the input.
     """
 
     tokens: list[int]
@@ -262,7 +262,7 @@ async def _read(request: web.Request, kind: type[pydantic.BaseModel]) -> Any:
     if not re.fullmatch(r"application/(.+\+)?json", request.content_type):
         raise TeiError(415, "Validation", "the body must be JSON: send `Content-Type: application/json`")
     body = await request.read()
-    try:  # int() rejects NaN and Infinity, and dumps() rejects half of a surrogate pair
+    try:  # int() rejects NaN and Infinity, and encode() rejects half of a surrogate pair
         value = json.loads(body.decode(), object_pairs_hook=_unique_members, parse_constant=int)
         json.dumps(value, ensure_ascii=False).encode() if rb"\u" in body else None
         return kind.model_validate(value)

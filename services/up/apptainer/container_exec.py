@@ -45,7 +45,7 @@ def get_image(service: str, on_gpu: bool | None = None) -> Image:
 
     Args:
         service: name of the service.
-        on_gpu: whether the service uses a GPU; None to use a GPU if this machine has one.
+        on_gpu: whether the service uses a GPU; None if it uses one whenever this machine has GPUs.
     """
     kind = SAME_IMAGE.get(kind_of(service), kind_of(service))
     return IMAGES[IMAGE.get(kind) or (kind if (gpus() if on_gpu is None else on_gpu) else f"{kind}-cpu")]
@@ -62,13 +62,16 @@ class ImageLauncher(Launcher):
         """Return the model of a server: a folder, or a name that the server looks up on the hub."""
         name = model_servers.served_model(server, settings, default_model(settings))
         local = os.path.isdir(name)
-        # Relative links in the folder start at its real path.
+        # Use the real path, because relative links in the folder start there.
         return Model(os.path.realpath(name) if local else name, name, local)
 
     def serve(
         self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings, service: Service
     ) -> list[str]:
-        """Return the arguments of `vllm serve`, with absolute paths of files in its flags."""
+        """Return the image's entry point with the arguments of `vllm serve`.
+
+        Paths of files in the user's flags become absolute.
+        """
         more_options = shlex.join(map(_absolute, shlex.split(settings[service.more_options])))
         resolved = Settings({**settings, service.more_options: more_options})
         return [ENTRY_POINT, *engine.arguments(vllm, model, listen, resolved, service)]
@@ -203,7 +206,7 @@ def images_runtime(settings: Settings, run: RunDir) -> Runtime:
 
 
 def find_paths(arguments: Iterable[str]) -> list[Path]:
-    """Return the folders and files in arguments (as absolute paths), and the targets of links in these folders.
+    """Return the folders and files that arguments name by absolute path, and the targets of links in these folders.
 
     Links are followed, because the hub's client stores a model as a folder of links into its cache.
     """
@@ -241,7 +244,10 @@ def _absolute(argument: str) -> str:
 
 
 def _folder_or_file(file: Path) -> Path:
-    """Return the folder of a file, so that the container can read files next to it; the file itself if in the home."""
+    """Return the folder of a file, so that the container can read files next to it.
+
+    If the folder is the user's home or contains it, return the file itself.
+    """
     return file if Path.home().resolve().is_relative_to(file.parent) else file.parent
 
 

@@ -59,10 +59,12 @@ def _choose_port(name: str, settings: Settings) -> int:
 def add_keys(settings: Settings, run: RunDir) -> Settings:
     """Return the settings with a key for each server of the stack, because other users can reach the node's loopback.
 
+    If KEYS_DIR is set, the keys are read from files. Otherwise, a key that the user has set is kept, and the other keys
+    are derived from a secret. The keys of external servers never change.
+
     Args:
-        settings: settings of the stack. If KEYS_DIR is set, the keys are read from files, else keys that the user has
-            set do not change. The key of an external server never changes.
-        run: run directory with the secret from which other keys are derived.
+        settings: settings of the stack.
+        run: run directory with the secret.
 
     Raises:
         StackError: a file with a key is not readable.

@@ -49,7 +49,7 @@ def exports(run: RunDir, environ: Mapping[str, str] = os.environ) -> str:
 def drop_own_urls(
     settings: Settings, run: RunDir, environ: Mapping[str, str] = os.environ
 ) -> tuple[Settings, dict[str, str]]:
-    """Remove the URLs that `env` has set, for this stack or for a stack that no longer runs, from the settings.
+    """Remove from the settings the URLs that `env` has set for this stack, or for a stack that no longer runs.
 
     Args:
         settings: settings of the stack.

@@ -38,7 +38,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
         reason: reason for this deployment.
 
     Raises:
-        StackError: the directory cannot hold sockets, or Apptainer is not installed or too old.
+        StackError: the run directory is on a shared file system, or Apptainer is not installed or too old.
     """
     node.require_local(run.path)
     runtime()
@@ -72,7 +72,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
 def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> RunningStack:
     """Start services that do not run yet, and wait until they are healthy.
 
-    The summary of the returned stack publishes the endpoints file.
+    This does not publish the endpoints file yet: `summarize` of the returned stack does, after the final check.
 
     Args:
         settings: settings of the stack with its final ports.
@@ -88,7 +88,7 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Runnin
             f"ENDPOINTS_FILE: {file.parent} is not a folder that you can write to", "create it, or name another"
         )
     if not Supervisor(run).states():
-        endpoints.withdraw(run)  # it is from a stack that was killed
+        endpoints.withdraw(run)  # a stack that was killed has left its endpoints file
     node.keep_secret(run)
     settings = node.add_keys(settings, run)
     try:

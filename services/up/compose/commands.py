@@ -74,7 +74,7 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
 
 
 def down(run: RunDir) -> None:
-    """Stop and remove the containers and networks; named volumes are kept.
+    """Stop the containers, and remove them, the networks and the files with secrets; keep named volumes.
 
     Raises:
         StackError: a container could not be removed.
@@ -84,7 +84,7 @@ def down(run: RunDir) -> None:
     if running:
         with step("stopping the containers", "containers stopped"):
             # Stop in the order of the table of services, so that clients drain before the servers that they use.
-            # Compose would stop by start dependencies, which do not include those of the gateway on judges.
+            # Compose would use the start dependencies, in which the gateway does not depend on judges.
             for _, names in groupby(sorted(running, key=_start_order, reverse=True), _start_order):
                 project.run("stop", *names)
             _remove(project)

@@ -152,6 +152,8 @@ def _gpu_variables(settings: Settings, gpus: list[Gpu], judge_gpus: Mapping[str,
 def use_entry_points(composition: Composition) -> None:
     """Set the entry points of model servers: a script that sets the keys and starts the entry point of the image.
 
+    If the environment names a server's program (VLLM_PROGRAM or TEI_PROGRAM), the script starts that program instead.
+
     Raises:
         StackError: an image is missing.
     """
@@ -191,8 +193,9 @@ def is_cache_published(settings: Settings) -> bool:
 def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gpu]) -> dict[str, str]:
     """Assign GPUs to the containers of judges and of the reward model, by service, in the format of JUDGE_GPUS.
 
-    The default judge gets JUDGE_GPUS, or as many GPUs as it needs if JUDGE_GPUS is `all`. Named judges and the reward
-    model get GPUs that no setting names.
+    The default judge gets JUDGE_GPUS, and the reward model gets REWARD_MODEL_GPU. A server whose setting is `all`, and
+    each named judge, gets as many GPUs as it needs from those that no setting names. If the default judge is the only
+    server, its `all` is kept.
 
     Args:
         settings: settings of the stack.
@@ -223,7 +226,7 @@ def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequenc
 
 
 def runs_code(settings: Settings) -> bool:
-    """Return whether the stack runs programs, in a separate container."""
+    """Return whether the stack runs the sandbox container, in which the code of samples is executed."""
     return settings["CODE"] == "on" and not (settings["CODE_SANDBOX_URL"] or settings["SANDBOX_FUSION_URL"])
 
 

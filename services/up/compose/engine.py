@@ -66,7 +66,7 @@ def ask(docker: str, *arguments: str, seconds: float = ANSWER_SECONDS) -> str:
         StackError: the command times out or fails; the message has the last line of its output.
     """
     try:
-        # Run in another directory than the current one, because the command might read its compose file.
+        # Run in `/`. In the current directory, Compose might read a compose file that is there.
         done = subprocess.run(
             [docker, *arguments], cwd="/", capture_output=True, text=True, timeout=seconds, check=False
         )
@@ -81,7 +81,7 @@ def ask(docker: str, *arguments: str, seconds: float = ANSWER_SECONDS) -> str:
 
 
 def has_image(engine: Engine, image: str) -> bool:
-    """Return whether the engine has an image."""
+    """Return whether the engine has an image; False also if the engine does not answer."""
     try:
         ask(engine.docker, "image", "inspect", "--format=.", image)
     except StackError:

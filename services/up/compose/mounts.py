@@ -25,7 +25,8 @@ def map_user_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]
     """Map the user's files to paths in containers: reward functions, routes, and prompt templates of judges.
 
     Returns:
-        The values of the settings that name files, with paths in the containers, and the files by these paths.
+        The values of the settings that name files, with paths in the containers instead; and the files on this machine,
+        by path in the containers.
 
     Raises:
         StackError: a file is missing or unreadable; the message names the setting.
@@ -46,7 +47,10 @@ def map_user_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]
 
 
 def write_secrets(settings: Settings, run: RunDir) -> None:
-    """Write a file for each secret to a directory that only its owner can access. Unset secrets get empty files."""
+    """Write a file for each secret to a directory that only its owner can access.
+
+    Unset secrets get empty files, except TLS files and keys of external judges, whose files are removed.
+    """
     run.secrets.mkdir(mode=0o700, exist_ok=True)
     run.secrets.chmod(0o700)
     contents = secret_files(settings, run)

@@ -75,7 +75,7 @@ class ComposeRecord:
 
     @staticmethod
     def load(run: RunDir) -> ComposeRecord | None:
-        """Return the record of the last start; None if there is none.
+        """Return the record of the last start; None if there is none, or if it is malformed.
 
         Raises:
             OSError: the run directory cannot be read.
@@ -105,7 +105,8 @@ class Project:
     def run(self, *arguments: str, environment: Mapping[str, str] | None = None) -> bool:
         """Run `docker compose`, show its output to the user, and return whether it succeeded.
 
-        Without a terminal only errors are shown, because Compose would print every state change and build step.
+        Without a terminal, `up`, `stop`, `down` and `build` show only errors, because Compose would print every state
+        change and build step.
         """
         is_piped, is_build = not sys.stdout.isatty(), "build" in arguments
         quiet = ["--progress=quiet"] if is_piped and {"up", "stop", "down"} & {*arguments} else []

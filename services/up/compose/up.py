@@ -175,7 +175,10 @@ def _timeout(service: str) -> str:
 
 
 def _started(settings: Settings, composition: Composition, summarize: Callable[[], None]) -> RunningStack:
-    """Return the stack for the final check, which scores directly if the cache is published, otherwise over HTTP."""
+    """Return the stack for the final check.
+
+    If the cache is published, the check uses the cache and the model servers directly, else only the reward server.
+    """
     seconds = 2 * float(settings["LLM_JUDGE_SERVER_TIMEOUT"])
     addresses = {"REWARD_SERVER_URL": composition.urls["REWARD_SERVER_URL"], "REWARD_SERVER_TIMEOUT": f"{seconds:g}"}
     if composing.is_cache_published(settings):

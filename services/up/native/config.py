@@ -67,7 +67,7 @@ def _supervisord(run: RunDir) -> Sections:
             "pidfile": str(run.path / "supervisord.pid"),
             "childlogdir": str(run.logs),
             "umask": "077",
-            # By default supervisord drops root privileges, and could then not read the private directory.
+            # Without this option, supervisord also runs as root, but logs a critical message about it.
             **({"user": "root"} if os.geteuid() == 0 else {}),
         },
         "unix_http_server": {"file": str(run.supervisor_socket), "chmod": "0600"},
@@ -80,7 +80,7 @@ def _supervisord(run: RunDir) -> Sections:
 def _section(program: Program, run: RunDir) -> dict[str, str]:
     retries = FOREVER if program.name == WATCH else START_RETRIES
     return {
-        # supervisord expands %.
+        # Escape %, which supervisord would expand.
         "command": shlex.join([*LAUNCH, str(run.program(program.name))]).replace("%", "%%"),
         # The digest makes supervisord notice changes of the description file, which it does not read itself.
         "environment": f'DIGEST="{digest([_description(program)])}"',

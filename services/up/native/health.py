@@ -102,7 +102,9 @@ def port_conflict(name: str, run: RunDir, running: Running) -> str:
 
 
 def unbound_reason(name: str, run: RunDir, running: Running) -> str:
-    """Return the reason why a service does not hold its ports (another process, or no process); empty if it does.
+    """Return the reason why a service does not hold its ports; empty if it does.
+
+    The reason is that another process holds a port, or that no process does.
 
     Parameters as in `problem`.
     """

@@ -1,6 +1,7 @@
 """Run several replicas of a judge behind one address, without the other services: `run_vllm_server.py --replicas`.
 
-`python -m services.up.native.judges RUN_DIR` runs the replicas in RUN_DIR/judges.json until it is interrupted.
+`python -m services.up.native.judges RUN_DIR` runs the replicas that RUN_DIR/judges.json describes, until it is
+interrupted.
 """
 
 from __future__ import annotations

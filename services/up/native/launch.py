@@ -2,7 +2,8 @@
 
 If the service's main process was killed, its children, such as nginx's workers, can still hold its port. Therefore this
 module first kills the remaining processes of the service's last process group. As in a container, the service gets only
-a few system variables and its own variables. PATH starts with the folder of the service's program.
+a few system variables and its own variables, unless `Program.inherits` is set. PATH starts with the folder of the
+service's program.
 """
 
 from __future__ import annotations

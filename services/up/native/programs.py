@@ -29,7 +29,7 @@ TIMEOUT = "UNHEALTHY_TIMEOUT"
 WATCH_ORDER = 40
 """Start order of `watch`, so that it starts last and stops first."""
 IN_IMAGE = "APPTAINERENV_"
-"""Prefix of variables that Apptainer passes into the container, without the prefix."""
+"""Prefix of a variable's name. Apptainer sets the variable in the container, under the name without the prefix."""
 SCORING_CODE = (ROOT / "client", ROOT / "verifier", ROOT / "services/rules/rewardstack_rules")
 EMBEDDING_CODE = ROOT / "services/embedding"
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -47,7 +47,8 @@ class Program:
         stop_signal: signal that starts a graceful stop.
         server: address of the program in nginx syntax; empty if it is not behind the gateway.
         environment: environment variables without secrets, because they are written to a file.
-        keys: by variable, the file of each secret that the program can only read from an environment variable.
+        keys: files of secrets, by environment variable. `with_keys.sh` sets the variables to the files' contents, for
+            programs that cannot read secrets from files.
         versions: digests of the files and secrets that the program reads at startup, by name; a change restarts it.
         prefix: command that runs the program in an image, such as `apptainer exec IMAGE`.
         inherits: whether the program gets all variables of supervisord, not only the system variables.
@@ -108,7 +109,10 @@ class Inputs:
         self._users_files += map(Path, filter(None, [values[TRUST]]))
 
     def scoring(self, service: str) -> dict[str, Mapping[str, str]]:
-        """Return `environment` and `versions` of the reward server or a worker, with secrets as file names."""
+        """Return `environment` and `versions` of the reward server or a worker.
+
+        The environment has the paths of the files with the stack's secrets (`NAME_FILE`), not the secrets.
+        """
         names = [
             name
             for name in (*SETTINGS_BY_SERVICE[service], TRUST)

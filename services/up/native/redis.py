@@ -24,7 +24,8 @@ class Redis:
         socket: Unix socket that the server listens on.
         configuration: text of the configuration file, which includes the file that all deployments share.
         login: user and password in URL syntax; empty if the server has no port.
-        published: URL for clients in shell syntax; the URL of the socket if the server has no port.
+        published: URL for clients, as text for a shell, which reads the password from a file (`$(cat FILE)`). If the
+            server has no port, this is the URL of the socket.
     """
 
     service: str

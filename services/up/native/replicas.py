@@ -1,7 +1,8 @@
 """Discover model servers on other nodes. Each writes its endpoint and heartbeat to a file on shared storage.
 
-A file is trusted only if the user owns it and no other user can access it. Of its URL, only the host (which is
-resolved) and the port are used. The clocks of nodes differ, so a server is alive as long as its heartbeat changes.
+A file is trusted only if the user owns it and no other user can access it. Of the URL in a file, only the host (which
+is resolved) and the port are used. The clocks of nodes differ, so a server counts as alive while its heartbeat keeps
+changing, whatever time the heartbeat has.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Server:
         url: URL in the server's file.
         written: time of the last heartbeat, by the clock of the server's node.
         address: IP address and port in nginx syntax.
-        changed_at: time when the heartbeat last changed, by this process's clock; minus infinity until the first
-            change, because the file may be left over from a dead server.
+        changed_at: time when the heartbeat last changed, by this process's clock. Until the first change, it is minus
+            infinity, because the file may be left over from a dead server; see `Replicas.listed` for an exception.
     """
 
     url: str
@@ -77,7 +78,7 @@ class Replicas:
         try:
             names = sorted(name for name in os.listdir(self.folder) if name.endswith(SUFFIX))
         except OSError:
-            names = sorted(self._seen)  # the storage does not answer: known servers expire later
+            names = sorted(self._seen)  # the storage does not answer: known servers count as alive for ALIVE_SECONDS
         self._seen = {name: server for name in names if (server := self._read_server(name, now))}
         return sorted({server.address for server in self._seen.values() if now - server.changed_at < ALIVE_SECONDS})
 

@@ -80,7 +80,8 @@ class Supervisor:
 
         Args:
             environment: environment of supervisord.
-            describe: returns the state of the stack for a session id; it is saved immediately.
+            describe: returns the state of the stack, given the session id of supervisord. The state is saved
+                immediately, so that `make down` works even if the start is interrupted.
 
         Raises:
             StackError: supervisord exited, or did not answer in time.
@@ -124,7 +125,7 @@ class Supervisor:
         while any(state.name == service and state.state != "STOPPED" for state in self.states()):
             if time.monotonic() > deadline:
                 raise StackError(f"{service} does not stop", "make down")
-            self.restart_failed()  # supervisord cannot stop a FATAL program
+            self.restart_failed()  # supervisord cannot stop a FATAL program, so start it first
             self._kill_loading([service], running.healthy if (running := self._run.load()) else ())
             self._call("stopProcessGroup", service)
             time.sleep(POLL_SECONDS)

@@ -241,14 +241,14 @@ def _drop_server(
     """Stop an optional model server that did not become healthy, and return the other model servers.
 
     Raises:
-        StartupTimeout: the stack needs this service. If another process has its port, the whole stack is stopped first,
-            because workers would send samples and keys to that process.
+        StartupTimeout: the stack needs this service, or the service was healthy before. If another process has its
+            port, the whole stack is stopped first, because workers would send samples and keys to that process.
     """
     service = service_of(error.service)
     left = model_servers.exclude(chosen, service)
     dropped = [server for server in chosen if server not in left]
     is_needed = not dropped or any(model_servers.is_required(server, settings) for server in dropped)
-    if error.service not in error.healthy:  # otherwise supervisord may keep restarting the service
+    if error.service not in error.healthy:  # supervisord keeps restarting a service that was healthy before
         for state in supervisor.states():
             if service_of(state.name) == service and state.name not in error.healthy:
                 supervisor.halt(state.name)

@@ -18,7 +18,7 @@ CUT_OFF, ROUNDED = Fraction(1), Fraction(51, 100)
 
 
 class Approximation(NamedTuple):
-    """A decimal, possibly in degrees, and the value that it approximates; None if there is no value."""
+    """A value (None if there is none), and the decimal that approximates it, which may be in degrees."""
 
     value: Expression | None
     decimal: Expression

@@ -70,7 +70,7 @@ from rewardstack_verifier.stack import with_fresh_stack
 from rewardstack_verifier.tracing import trace
 
 DECIDING = (Choice, Time, Date)
-"""If the first readings of both texts have one of these types, and the same, only these readings are compared."""
+"""If the first readings of both texts have the same one of these types, no other readings are compared."""
 Convert = Callable[[Node], Any]
 """Converts an answer to one type; returns None or an empty value if the answer has another type."""
 Row = Callable[[Node, Node], "list[bool | None]"]
@@ -79,7 +79,7 @@ _WORDED = (Words, Remark, Time, Date)
 _MEASURED = (*get_args(Expression), Quantity, Total)
 _COMPOUND = (Relation, Sequence, Matrix, NamedSet, Combination)
 _KNOWN = {Number, *_COMPOUND}
-"""Types of which two different ones are never equal, so that no row is needed for them."""
+"""Two nodes of different types in this set are not equal if no row applies to them. `Number` stands for `_MEASURED`."""
 
 
 @with_fresh_stack
@@ -92,7 +92,7 @@ def compare(answer: str, reference: str) -> bool | None:
 
     Returns:
         Whether any reading of the answer equals any reading of the reference; None if no two readings can be compared.
-        An answer with unfinished arithmetic that the reference does not have is wrong.
+        An answer with an unevaluated operator, such as an integral, is wrong if the reference does not have it.
     """
     if unevaluated_operators(answer) - unevaluated_operators(reference):
         trace("values")
@@ -205,7 +205,10 @@ def accept_types(*types: type[Node]) -> Convert:
 def _or_value_row(
     convert: Convert, equal: Callable[[Any, Any], bool | None], to_value: Callable[[Any, Any], bool | None]
 ) -> Row:
-    """Return a row for two answers of one type, or for one of that type and a value; other pairs are undecided."""
+    """Return a row for two answers of one type, or for an answer of this type and a value.
+
+    An answer of this type and any other answer are undecided. The row does not apply to pairs without this type.
+    """
     rows = (
         same_type_row(convert, equal),
         two_types_row(convert, _as_value, to_value),

@@ -39,7 +39,8 @@ class Affine(NamedTuple):
 def arbitrary_constants(expression: Expression) -> tuple[str, ...]:
     """Return the names of the arbitrary constants of an expression, sorted.
 
-    `C_1` and `c_2` are always constants. `C` is a constant if it is added or multiplies a function of one variable.
+    `C_1` and `c_2` are always constants. `C` is a constant if it is added to a function, without a factor, or if the
+    only other symbol is a variable such as `x`.
     """
     names = symbols(expression)
     numbered = sorted(filter(_NUMBERED.fullmatch, names))
@@ -58,7 +59,7 @@ def equal_families(answer: Expression, reference: Expression) -> bool | None:
 
     Args:
         answer: an expression with `arbitrary_constants`, or with letters that the reference does not have.
-        reference: the same for the reference.
+        reference: an expression with `arbitrary_constants`, or with letters that the answer does not have.
 
     Returns:
         None if unknown. In expressions that are not linear in their constants, only the names of the constants and the

@@ -225,5 +225,5 @@ def is_name(expression: Expression) -> bool:
 
 
 def _is_solved(name: Expression, value: Expression) -> bool:
-    """Return whether an equation gives a number to a letter, and is not a curve or a law."""
+    """Return whether an equation gives a number to a letter, unlike the equation of a curve."""
     return isinstance(name, Symbol) and not symbols(value)

@@ -47,7 +47,7 @@ def _written_digits(written: Expression) -> str:
 
 
 def equal_bases(answer: Node, reference: Node) -> bool | None:
-    """Return whether two numbers, at least one of them `as_based_number`, have the same digits in the same base.
+    """Return whether two numbers, at least one of which has a base, have the same digits in the same base.
 
     The answer may omit the base of the reference. A reference without a base is decimal.
 

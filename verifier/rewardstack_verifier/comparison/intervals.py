@@ -56,7 +56,7 @@ class Interval(NamedTuple):
 
 
 class Combined(NamedTuple):
-    """Sets and their operator: `cup`, `cap`, `setminus`, or `,` (`cap`, but `cup` if the intersection is empty)."""
+    """Sets and their operator: `cup`, `cap`, `setminus`, or `,`, which means `cap`, or `cup` if `cap` is empty."""
 
     operator: str
     parts: tuple[Region, ...]
@@ -86,7 +86,7 @@ _NAMED: dict[str, Region] = {
 
 
 def as_reals(node: Node) -> Reals | None:
-    """Return the set of real numbers that an answer describes; None for other answers and for listed members.
+    """Return the set of real numbers that an answer describes; None for listed members, `{1, 2}`, and other answers.
 
     `(1, 2)` is an interval here, although it may also be a point.
     """

@@ -124,7 +124,7 @@ def equal_to_one(answer: Sequence, reference: Node, equal: Equal) -> bool | None
     verdicts = {equal(item, reference) for item in items}
     if verdicts == {True} and set(answer.joined) == {"or"}:
         return True
-    # `A, C` may be a choice of both, which is also written `AC`.
+    # No verdict on letters: `A, C` may be two choices, which can also be written `AC`.
     return None if all(isinstance(item, Symbol) for item in items) else False
 
 

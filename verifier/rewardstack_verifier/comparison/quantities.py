@@ -26,7 +26,7 @@ from rewardstack_verifier.reading.syntax import Node, Quantity, Relation, Total,
 from rewardstack_verifier.reading.wording import normalize_phrase
 
 Measured = tuple[Expression, tuple[Unit, ...]]
-"""A value and the possible meanings of its unit; no meanings without a unit, or for an unknown unit."""
+"""A value, and the possible meanings of its unit, which are empty if there is no unit or the unit is unknown."""
 
 _ARTICLES = frozenset(phrases.ARTICLES.split())
 _UNSPECIFIC = frozenset(phrases.UNSPECIFIC.split())
@@ -122,7 +122,8 @@ def stated_value(node: Node, other: Node) -> Node | None:
         other: the node that `node` is compared with.
 
     Returns:
-        The stated value; None if an earlier side differs from it; `node` if it is not a statement.
+        The value before a final `\\approx`, else the last side; None if an earlier side differs from the last side;
+        `node` if it is not a statement.
     """
     if not isinstance(node, Relation) or not (_has_unit(node) or (_has_unit(other) and node.operators == ("=",))):
         return node
@@ -191,7 +192,7 @@ def _as_measured(node: Node) -> Measured | None:
 
 
 def _add_quantities(quantities: tuple[Quantity, ...]) -> Measured | None:
-    """Return the sum of quantities; None unless they have one dimension and each unit is smaller than the last."""
+    """Return the sum of quantities; None unless they have one dimension, and each unit is smaller than the previous."""
     for first in quantities[0].meanings:
         sizes = [
             next((unit.size for unit in one.meanings if unit.dimensions == first.dimensions), None)

@@ -49,7 +49,7 @@ def _read_names(items: tuple[Node, ...]) -> Ratio | None:
 def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
     """Return whether the terms are proportional, matched by name if both ratios have names.
 
-    Terms that are zero must be zero in both ratios. A ratio of only zeros equals no ratio.
+    Terms that are zero must be zero in both ratios. A ratio of only zeros is not equal to any ratio.
     """
     if len(answer.terms) != len(reference.terms):
         return False
@@ -66,7 +66,7 @@ def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
     pairs = [pair for pair, zero in zip(zip(terms_found, reference.terms, strict=True), zeros, strict=True) if not zero]
     (first, asked_first), *others = pairs
     if not others:
-        return equal_values(first, asked_first)  # `3:0` is a score rather than a ratio
+        return equal_values(first, asked_first)  # `3:0` is the result of a match rather than a ratio
     return all_of(
         equal_values(Apply("product", (term, asked_first)), Apply("product", (first, asked))) for term, asked in others
     )

@@ -34,7 +34,7 @@ _WITHOUT_VALUE = frozenset(("percent", "plus or minus", "minus or plus", "subscr
 _INFINITIES = (Constant("infinity"), negative(Constant("infinity")))
 _HALF_TURN = integer(180)
 _INDEX = Symbol("n")
-"""Symbol for the number of a term, from 0; functions of `n` are compared at integers only."""
+"""Symbol for the number of a term, from 0. In terms such as `n!` or `(-1)^n`, it has only integer values."""
 
 
 def equal_values(answer: Expression, reference: Expression) -> bool | None:

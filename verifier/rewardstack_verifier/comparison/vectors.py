@@ -73,7 +73,7 @@ def strip_name(node: Node) -> Node:
 
 
 def as_point(node: Node) -> Sequence | None:
-    """Return the values of `x = 1, y = 2` as a vector, sorted by name; None if the node is not such a list."""
+    """Return the values of `x = 1, y = 2` (sorted by name) or of `x = y = 2` as a vector; None for other nodes."""
     if isinstance(node, Sequence) and not node.opening and set(node.joined) <= {",", ";", "and"}:
         named = [as_equation(item) for item in node.items]
         pairs = [sides for sides in named if sides and len(sides) == 2 and isinstance(sides[0], Symbol)]

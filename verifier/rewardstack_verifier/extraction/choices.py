@@ -168,7 +168,7 @@ def _leading_letters(text: str) -> str:
 
 
 def _announced_at(text: str, position: int) -> tuple[str, int]:
-    """Return the letters after "option" or an option's text at a position, and where they end."""
+    """Return the letters at a position, after a word such as "option" or after an option's text, and where they end."""
     lead_in = _LEAD_IN.match(text, position)
     letters, end = _letters_at(text, lead_in.end() if lead_in else position)
     behind = None if letters else _AT_END.match(text, position)

@@ -73,7 +73,7 @@ def read_formulas(text: str) -> tuple[str, int] | None:
 
 
 def _next_formula(text: str, joint: re.Match[str]) -> re.Match[str] | None:
-    """Return the formula after a joint, or after "or" a number: "$\\frac{7}{2}$, or 3.5"; None without either."""
+    """Return the formula after a joint, or a number if the joint is an "or": "$\\frac{7}{2}$, or 3.5"; else None."""
     formula = FORMULA.match(text, joint.end())
     return NUMBER.match(text, joint.end()) if formula is None and "or" in joint.group() else formula
 

@@ -63,9 +63,10 @@ def extract_answer(response: str, mode: str = STANDARD) -> str | None:
 
 
 def reference_answer(reference: str) -> str:
-    """Return the answer of a reference: its last box, else what is announced after its last `####`, else all that text.
+    """Return the answer of a reference: the content of its last box, else the text after its last `####`.
 
-    Without `####`, this applies to the whole reference.
+    Without a box and `####`, this is the whole text. If a text without a box announces an answer, this answer is
+    returned.
     """
     reference = _drop_surplus_braces(reference)
     content = extract_boxed(reference)
@@ -87,7 +88,7 @@ def _drop_surplus_braces(reference: str) -> str:
 
 
 def _find_answer(text: str, mode: str) -> str | None:
-    """Return the answer in a text, of which the caller has split off the reasoning; None if there is none."""
+    """Return the answer in a reply, in reasoning, or in the content of an answer tag; None if there is none."""
     answer = _marked_answer(text, mode)
     if answer is not None or mode == STRICT:
         return answer

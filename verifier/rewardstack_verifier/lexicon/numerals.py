@@ -20,9 +20,9 @@ class Row(NamedTuple):
         below: words between ones and the tens that follow them, as "und" in "fünfundzwanzig".
         hundreds: words for 200, 300, 400 and so on, if they are not composed of other words.
         articles: words that mean one before a large number or a part.
-        fixed: pairs of other number words and their values.
-        teens: words after ones that add ten.
-        half_more: words before a number that add a half.
+        fixed: other number words, each followed by its value.
+        teens: words that add ten to the word of `ones` before them.
+        half_more: words that add a half to the number after them.
         and_a_half: ending of a word that adds a half, as in German "zweieinhalb".
         half_behind: a regular expression for words that add a half after a number and its noun, as in "two hours and
             a half".

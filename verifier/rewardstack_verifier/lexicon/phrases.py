@@ -95,7 +95,7 @@ RETRACTING = (
 )
 """Words in parentheses that deny or change the text before them; before "is" they are part of a name."""
 NEGATING = "no not never cannot can't neither nor or nicht kein oder pas ou o не или 不 或"
-"""Words of `DENYING` that the reason for a verdict may contain: "Yes, since 7 is not even"."""
+"""Words of `DENYING` that the reason after "yes" or "true" may contain: "Yes, since 7 is not even"."""
 UNSPECIFIC = (
     "answer final result value solution total sum amount number of antwort ergebnis wert réponse résultat respuesta"
     " resultado resposta risposta risultato ответ результат 答案 结果 答え"

@@ -9,7 +9,7 @@ from rewardstack_verifier.math_verify.grader import verify
 from rewardstack_verifier.math_verify.parser import ExprExtractionConfig, ExtractionTarget, parse
 
 Metric = Callable[[list[str], list[str]], tuple[float, tuple[list[str], list[str]] | None]]
-"""A function of gold texts and responses that returns a score, and the answers extracted from both."""
+"""A function that takes gold texts and responses, and returns a score and the answers extracted from both."""
 
 
 def math_metric(

@@ -18,7 +18,7 @@ from rewardstack_verifier.numbers.separation import separation_bits
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, difference, substitute, symbols
 
 PRECISIONS = (384, 1536, 4096, 16384)
-"""Precisions in bits, from which each is tried until a comparison is decided."""
+"""Precisions in bits, which are tried in this order until a comparison is decided."""
 CLOSE_BITS = 300
 """Two numbers are equal if their difference is below 2^-CLOSE_BITS times the maximum of 1 and the reference."""
 MIN_AGREEING = 8
@@ -28,7 +28,7 @@ ZERO = Number(Fraction(0))
 BASE_POINTS = tuple(
     tuple(Number(Fraction(start + 7 * point, 11)) for point in range(16)) for start in (13, 29, 101, -17)
 )
-"""Values of up to 16 symbols at which the factor between two expressions is computed."""
+"""Points for `are_proportional` and `spans`; each has values for up to 16 symbols."""
 
 
 class Comparison(NamedTuple):
@@ -84,7 +84,7 @@ def _same_numbers(answer: Expression, reference: Expression) -> bool | None:
 
 
 def _same_algebraic(answer: Expression, reference: Expression, separation: int) -> bool | None:
-    """Return whether two numbers are equal, given that different ones differ by at least 2^-least."""
+    """Return whether two numbers are equal, given that different ones differ by at least 2^-separation."""
     bits = 2 * separation + PRECISIONS[0]
     with precision(bits):
         balls = Balls(bits, {})
@@ -199,7 +199,10 @@ def is_closer_than(one: Expression, other: Expression, limit: Fraction) -> bool:
 
 
 def is_within(one: Expression, other: Expression, tolerance: Fraction) -> bool:
-    """Return whether a number is proven to differ from `other` by at most a fraction of it; False without a value."""
+    """Return whether a number is proven to differ from `other` by at most `tolerance` times `other`.
+
+    The result is False if a number has no value.
+    """
     exact, limit = [to_fraction(each) for each in (one, other)], fmpq(tolerance.numerator, tolerance.denominator)
     if exact[0] is not None and exact[1] is not None:
         return bool(abs(exact[0] - exact[1]) <= limit * abs(exact[1]))

@@ -57,7 +57,7 @@ INTEGER_LETTERS = frozenset("nkmjlNKM")
 
 
 def seed_of(one: Expression, other: Expression) -> int:
-    """Return a seed for a pair of expressions that does not depend on their order or on the machine."""
+    """Return a seed for a pair of expressions; the seed is the same in either order and on each machine."""
     text = "\0".join(sorted(map(repr, (one, other))))
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
 
@@ -67,8 +67,9 @@ class Points(NamedTuple):
 
     Args:
         values: values of the symbols at each point.
-        required: number of first points that must be compared: those at breakpoints, and one for each sign pattern.
-        breaking: number of first points at or next to breakpoints, which no other point can replace.
+        required: number of points, counted from the first, that must be compared: those at or next to breakpoints, and
+            one for each sign pattern, or all points for a function with several branches.
+        breaking: number of points, counted from the first, at or next to breakpoints; no other point can replace them.
     """
 
     values: Iterable[Mapping[str, acb]]
@@ -81,7 +82,7 @@ def sample_points(one: Expression, other: Expression) -> Points:
 
     The first points are at, or on both sides of, each known breakpoint. Then `RANDOM_POINTS` random points follow: real
     symbols have values from `MIN_VALUE` to `MAX_VALUE` with all sign patterns, symbols in a function of
-    `COMPLEX_FUNCTIONS` are complex, and `integers` are positive integers.
+    `COMPLEX_FUNCTIONS` are complex, and the symbols from `integers` are positive integers.
     """
     random = Random(seed_of(one, other))
     integer_symbols = sorted(integers(one, other))
@@ -200,7 +201,7 @@ def _narrow(sign: Callable[[float], int], left: float, right: float) -> tuple[fl
 def _points_at_breakpoints(
     expressions: tuple[Expression, ...], reals: list[str], random: Random
 ) -> Iterator[Mapping[str, acb]]:
-    """Yield points where the argument of one of `CONDITIONS` is zero, if it is linear in one symbol only."""
+    """Yield points where the argument of one of `CONDITIONS` is zero, if the argument is linear in its only symbol."""
     found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
     for argument in dict.fromkeys(part.arguments[0] for part in found if part.operation in CONDITIONS):
         names = sorted(symbols(argument))

@@ -16,7 +16,7 @@ class Number:
 
     Args:
         value: value of the digits as a fraction.
-        places: number of decimal places; None for a number without a decimal point, which is exact.
+        places: number of decimal places; None if the number is exact, as an integer or a repeating decimal is.
     """
 
     value: Fraction

@@ -18,10 +18,10 @@ LABELS = "abcdefgh"
 
 
 def parse_phrase_list(tokens: list[Token]) -> Sequence:
-    """Parse names, verdicts or letters that are joined by commas and words such as "and".
+    """Parse names, answers such as "yes", or letters that are joined by commas and words such as "and".
 
     Raises:
-        UnreadableError: there are fewer than two, or an item is neither a phrase nor a choice.
+        UnreadableError: there are fewer than two or too many items, or an item is neither a phrase nor a choice.
     """
     return _parse_list(tokens, (parse_choice, parse_phrase))
 
@@ -30,7 +30,7 @@ def parse_quantity_list(tokens: list[Token]) -> Sequence:
     """Parse quantities that are joined by commas and words such as "and"; some units may be omitted.
 
     Raises:
-        UnreadableError: there are fewer than two, an item cannot be parsed, or no item has a unit.
+        UnreadableError: there are fewer than two or too many items, an item cannot be parsed, or no item has a unit.
     """
     found = _parse_list(tokens, (parse_worded_value, parse_quantity))
     if not any(isinstance(item, Quantity) for item in found.items):

@@ -1,4 +1,4 @@
-"""Normalize notations before parsing: outward brackets, `]0, 1[`, TeX fractions, `{3 \\over 4}`, and others."""
+"""Normalize notations before parsing, such as outward brackets (`]0, 1[`) and TeX fractions (`{3 \\over 4}`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OPENING = {"(": ")", "[": "]", "{": "}", "\\{": "\\}"}
 def turn_brackets_inwards(tokens: list[Token]) -> list[Token]:
     """Replace outward brackets by parentheses: `]0, 1[` becomes `(0, 1)`.
 
-    `]` opens an interval if no bracket is open; `[` closes one after a comma or semicolon and an item.
+    `]` opens an interval if no bracket is open. `[` after a separator and an item closes the open bracket.
 
     Args:
         tokens: tokens from `tokenize`.
@@ -63,7 +63,7 @@ def replace_point_bars(tokens: list[Token]) -> list[Token]:
 
 
 def replace_binomials(tokens: list[Token]) -> list[Token]:
-    """Replace `{}_5C_2` and `{}^5C_2` by binomial coefficients, and `{}_5P_2` by one times a factorial."""
+    """Replace `{}_5C_2` and `{}^5C_2` by a binomial coefficient, and `{}_5P_2` by its product with a factorial."""
     for at, token in enumerate(tokens):
         n, index_end = _read_index(tokens, at) if token.text in ("_", "^") and at in (0, 1) else (None, 0)
         name = tokens[index_end].text if n and index_end < len(tokens) else ""
@@ -109,7 +109,10 @@ def replace_tex_fractions(tokens: list[Token]) -> list[Token]:
 
 
 def _group_edge(tokens: list[Token], at: int, step: int) -> int:
-    """Return the position where the group around a token opens (`step` -1) or closes (1), or an end of the tokens."""
+    """Return the position where the group around a token opens (`step` -1) or closes (`step` 1).
+
+    For a token outside of groups, return the position before the first token (-1) or after the last one.
+    """
     depth = 0
     while 0 <= at + step < len(tokens):
         at += step

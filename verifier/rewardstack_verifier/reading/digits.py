@@ -54,7 +54,8 @@ def replace_decimal_comma(tokens: list[Token]) -> list[Token]:
     """Replace the only comma by a decimal point, and remove points between thousands: `1.234,56`.
 
     Raises:
-        UnreadableError: there are brackets, or not exactly one comma, or it is not between two numbers without spaces.
+        UnreadableError: there are brackets, no comma or several commas; or the comma is not between two numbers, or has
+            a space beside it.
     """
     commas = [at for at, token in enumerate(tokens) if token.text == ","]
     grouped = _count_thousands_tokens(tokens)

@@ -50,7 +50,7 @@ _THOUSANDS = re.compile(rf"{_SEPARATOR}(?=\d{{3}})")
 MAX_RAISED = 16
 """Maximum number of tokens of an exponent or subscript to reorder."""
 _DECIMAL_COMMA = re.compile(r"0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,})")
-"""A number with a comma in braces, `3{,}5`; the comma is decimal after `0`, and unless three digits follow it."""
+"""A number with a decimal comma in braces: `3{,}5`. Before three digits, the comma is decimal only after a `0`."""
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _ENDING = "(?:st|nd|rd|th)"
 _ORDINAL = re.compile(
@@ -76,7 +76,7 @@ _TAKES_ARGUMENT = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
 """Tokens after which a group in braces is an argument, even if it is empty."""
 _ARGUMENT = re.compile(r"\s*\{")
 MAX_WRAPPED = 40
-"""Maximum number of steps that remove what encloses the whole text: one environment, or all braces."""
+"""Maximum number of steps that each remove an environment around the whole text, or all braces around it."""
 _CUT_SPACE = re.compile(r"(?<!\\)\\\s*\Z")
 """A backslash at the end, which is the rest of a LaTeX space (`\\ `) in stripped text."""
 _ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
@@ -152,8 +152,10 @@ def _separate_equations(text: str) -> str:
 
 
 def _replace_letter_x(text: str) -> str:
-    """Replace the letter x by a multiplication sign: before a power of ten, and, unless the text has a variable x,
-    between other numbers."""
+    """Replace the letter x by a multiplication sign, before a power of ten and between other numbers.
+
+    If the text also has a variable x, only the letter before a power of ten is replaced.
+    """
     text = _TIMES.sub("*", text)
     if "x" not in text and "X" not in text:
         return text

@@ -1,4 +1,4 @@
-"""Parse values with names that are not expressions: `\\angle ABC = 25^\\circ`, `P(A \\mid B) = 1/3`, `f(5) = 25`."""
+"""Parse values whose names are not expressions: `\\angle ABC = 25^\\circ`, `P(A \\mid B) = 1/3`, `f(5) = 25`."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _strip_marks(word: str) -> str:
 
 
 def split_chinese(word: str, behind_number: bool) -> list[str]:
-    """Split a Chinese word into a number and the counted noun; return a list with any other word.
+    """Split a Chinese word into a number and the counted noun; return any other word alone, in a list.
 
     Args:
         word: the word.
@@ -161,7 +161,7 @@ def _parse_ordinal(words: list[str], language: _Language) -> Fraction | None:
 
 
 def _parse_whole(words: list[str], language: _Language) -> Fraction | None:
-    """Return the value of a whole number: the sum of its groups, such as "two hundred five" and "thousand"."""
+    """Return the value of a whole number: the sum of its groups, such as "two hundred thousand" and "five"."""
     total, group, limit = Fraction(0), Fraction(0), 10**18
     last = ""
     for at, word in enumerate(words):
@@ -222,7 +222,7 @@ def _split_word(word: str, known: set[str]) -> list[str] | None:
 
 
 def _split_into_known(word: str, known: set[str]) -> list[str] | None:
-    """Split a word into known words, the longest first; None if that is not possible."""
+    """Split a word into known words, the last one as long as possible; None if the word cannot be split."""
     best: list[list[str] | None] = [[], *[None] * len(word)]
     for end in range(1, len(word) + 1):
         for start in range(max(0, end - 16), end):

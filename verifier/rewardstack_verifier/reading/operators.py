@@ -47,7 +47,7 @@ def parse_result(tokens: list[Token]) -> Node:
 
 
 def _last_side(tokens: list[Token]) -> list[Token]:
-    """Return the tokens after the last equals sign outside of braces; all tokens if there is none."""
+    """Return the tokens after the last `=` or `\\approx` outside of braces; all tokens if there is none."""
     depth, start = 0, 0
     for at, token in enumerate(tokens):
         depth += {"{": 1, "}": -1}.get(token.text, 0)

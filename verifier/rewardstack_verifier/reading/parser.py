@@ -127,7 +127,10 @@ class _Parser:
         self._at = 0
         self._depth = 0
         self._bars = 0
-        """Number of bars `|` that are expected here, in an absolute value or set builder; if 0, a bar opens a value."""
+        """Number of bars `|` that must still follow: the end of an absolute value, or the bar of a set builder.
+
+        If the number is 0, a bar opens an absolute value.
+        """
         self._indices: frozenset[str] = frozenset()
         """Indices of the enclosing sums and products; an index named `i` is not the imaginary unit."""
 
@@ -166,9 +169,10 @@ class _Parser:
             self._next()
 
     def _joins(self, token: Token) -> bool:
-        """Return whether a token is "and" or a similar word; a single letter must be upright.
+        """Return whether a token is "and" or a similar word.
 
-        A token other than an exponent, index or prime must follow the letter.
+        A word of one letter, such as "y", must be upright, and a token other than an exponent, index or prime must
+        follow.
         """
         if token.kind == COMMAND:
             return token.text in ("land", "lor")
@@ -335,7 +339,10 @@ class _Parser:
         return isinstance(before, Apply) and self._peek(1).text in ("^", "!")
 
     def _multiple(self, factor: Expression, of: Matrix | Sequence) -> Node:
-        """Multiply each entry of a matrix or point; a point's factor has no letters: `f(1, 2)` is no product."""
+        """Multiply each entry of a matrix or point by a factor.
+
+        The factor of a point must not have letters, because `f(1, 2)` is not a product.
+        """
         if isinstance(of, Matrix):
             return Matrix(
                 tuple(tuple(make_product([factor, require_expression(one)]) for one in row) for row in of.rows)
@@ -672,9 +679,9 @@ class _Parser:
         return Symbol(name[0]) if name[0] in self._indices else make_letter(name[0])
 
     def _are_factors(self, token: Token) -> bool:
-        """Return whether letters are factors, not a word: neighbors in the alphabet, or three of them without a vowel.
+        """Return whether letters are factors, not a word: neighbors in the alphabet, or three letters without a vowel.
 
-        Three letters without a vowel are no factors if they are upper-case, a unit, or a noun after a number.
+        Three letters without a vowel are not factors if they are upper-case, a unit, or a noun after a number.
         """
         name = token.text
         if _are_neighbors(name):
@@ -692,11 +699,11 @@ class _Parser:
     def _named(self, name: str) -> Expression:
         """Parse the subscript, superscript and primes of a letter, and the arguments if it names a function."""
         if [self._peek(at).text for at in range(6)] == ["_", "{", "1", ",", "2", "}"]:
-            self._at += 6  # both values: `x_{1,2} = 2 \pm 1`
+            self._at += 6  # `x_{1,2} = 2 \pm 1` gives two values of x
             return Symbol(name)
         following = self._peek()
         if name in "Cc" and following.kind == NUMBER and len(following.text) == 1 and not following.spaced:
-            return Symbol(f"{name}_{self._next().text}")  # a constant of a general solution
+            return Symbol(f"{name}_{self._next().text}")  # `C1`, a constant of a general solution
         marked = self._full_name(name)
         primes = marked.count("'") if marked.rstrip("'") == name else 0
         if marked in CONSTANTS and marked not in self._indices:
@@ -710,7 +717,11 @@ class _Parser:
         return Symbol(marked)
 
     def _full_name(self, name: str) -> str:
-        """Consume a name's subscript, superscript and primes in any order; append them in this order."""
+        """Consume the subscript, superscript and primes after a name, in any order.
+
+        Returns:
+            The name, its subscript, its superscript and its primes, always in this order.
+        """
         below = above = primes = ""
         while True:
             if not below and self._take("_"):

@@ -73,7 +73,7 @@ WORDED: tuple[Read, ...] = (
     parse_choices,
     parse_phrase,
 )
-"""Additional readers for texts with adjacent letters."""
+"""Additional readers for texts with words: several adjacent letters, or a letter that is not ASCII."""
 
 _IN_BRACKETS = re.compile(r"[\[({]\s*-?\d{1,3},\d{3}(?!\d)")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -81,7 +81,7 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 CACHED_TEXTS = 1024
 """Number of texts whose readings are cached, because several responses share a reference."""
 UNNAMED = Symbol("")
-"""The left side of an approximation without one: `\\approx 3.5`."""
+"""The symbol in place of the left side in an approximation that has only a right side: `\\approx 3.5`."""
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
@@ -140,7 +140,7 @@ def _read(tokens: list[Token]) -> list[Node]:
         with suppress(UnreadableError):
             found.append(reader(tokens))
             if isinstance(found[-1], Time) and found[-1].minute < 10:
-                break  # `10:05` is not a ratio
+                break  # `10:05` is only a time; a ratio would be `10:5`
             if reader is parse_remainder:
-                break  # R is not a unit
+                break  # in `5 R 2`, R is not a unit
     return found

@@ -34,7 +34,7 @@ def drop_remarks(tokens: list[Token]) -> list[Token]:
     Args:
         tokens: tokens from `tokenize`.
     """
-    if len(tokens) > 2 and tokens[0].text == "^":  # bold text between double asterisks
+    if len(tokens) > 2 and tokens[0].text == "^":  # bold text, `**5**`: the lexer reads `**` as `^`
         end = len(tokens) - (tokens[-1].text == ".")
         tokens = tokens[1 : end - 1] if tokens[end - 1].text == "^" else tokens
     if len(tokens) > 1 and tokens[-1].text == "." and tokens[-2].text != ".":

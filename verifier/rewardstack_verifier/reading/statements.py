@@ -70,7 +70,7 @@ def _parse_sum_of_amounts(tokens: list[Token]) -> Quantity:
 
 
 def _parse_side_or_text(tokens: list[Token]) -> Node:
-    """Parse a step of a chain; return a formula that cannot be parsed as `Words`, which are not compared."""
+    """Parse a step of a chain. A formula that no reader can parse becomes `Words`, which are not compared."""
     with suppress(UnreadableError):
         return _parse_side(tokens)
     if not all(map(_is_of_formula, tokens)):

@@ -33,7 +33,7 @@ class Sequence:
         opening: opening bracket: `(`, `[`, `{` (a set), `<`, or empty.
         items: items in order.
         closing: closing bracket, which may differ in kind from `opening`; empty without brackets.
-        joined: what joins each item to the next: `,`, `;`, `:`, `and`, `or`, or `parse_remainder`.
+        joined: what joins each item to the next: `,`, `;`, `:`, `and`, `or`, or `remainder`.
     """
 
     opening: str
@@ -136,7 +136,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A date. Monday is weekday 1. If they are not given, `year` is empty and `weekday` is 0."""
+    """A date. Monday is weekday 1. Without a year, `year` is empty; without a weekday, `weekday` is 0."""
 
     month: int
     day: int

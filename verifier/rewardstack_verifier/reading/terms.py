@@ -87,7 +87,7 @@ def make_letter(name: str) -> Expression:
 
 
 def is_integer(node: Node) -> TypeGuard[Number]:
-    """Return whether a node is a number without a decimal point, which is exact."""
+    """Return whether a node is an exact number, such as an integer or a repeating decimal."""
     return isinstance(node, Number) and node.places is None
 
 

@@ -133,7 +133,8 @@ def parse_phrase(tokens: list[Token]) -> Words | NamedSet:
     """Parse words into their normal form, without articles and plurals; return a `NamedSet` if they name a set.
 
     Raises:
-        UnreadableError: the tokens can be a product: one or two letters that are not upright.
+        UnreadableError: the tokens have no words, have mathematical signs or a joining word such as "and", or can be a
+            product of letters.
     """
     common = normalize_phrase(_phrase_text(tokens))
     if common in _SETS:
@@ -185,7 +186,8 @@ def normalize_phrase(text: str) -> str:
         return _SAME[text]
     bare = " ".join(word for word in _SILENT.sub(" ", text).split() if word not in _ARTICLES)
     singular = _HAS.sub("", _PLURAL.sub("", bare), count=1)
-    found = _SAME.get(bare) or (_SAME.get(singular) if singular == bare or " " in bare else None)  # Paris is no "pari"
+    # The singular of a single word is not looked up: "Paris" is not the plural of Italian "pari" (even).
+    found = _SAME.get(bare) or (_SAME.get(singular) if singular == bare or " " in bare else None)
     return found or _CLASS.sub("", singular)
 
 

@@ -100,7 +100,7 @@ def write_request(path: ApiPath, texts: Sequence[str], params: RequestParams, mo
             body["prompt_name"] = params.prompt_name
         return _encode(body)
     if params.prompt_name:
-        # 404 is what such a server has replied to /embed.
+        # 404 is what this server has replied to /embed; unlike 400 or 422, it does not mean that a text is bad.
         raise RejectedError("a server without /embed does not support prompt_name; set prompt_prefix instead", 404)
     return _encode({"input": inputs, "model": params.model or model, "encoding_format": "float"})
 

@@ -45,7 +45,7 @@ def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Dest
 
     Raises:
         RequestError: an option is malformed.
-        ConfigError: raised by `find_destination`, which returns the server.
+        ConfigError: no server is set.
     """
     options, destination = read_options(item.extra), find_destination(item.extra)
     if not item.references:
@@ -85,7 +85,8 @@ async def vector_scores(samples: Sequence[Sample], vectors: Mapping[str, VectorO
 def _vector_pairs(sample: Sample, vectors: Mapping[str, VectorOrError]) -> dict[str, tuple[Vector, Vector]] | Score:
     """Return the vectors of the response and of each reference, or the sample's score if vectors are missing.
 
-    The sample is unscored if the server refuses its response or all its references, e.g. because they are too long.
+    References that the server refuses, e.g. because they are too long, are left out. The sample is unscored if the
+    server refuses the response or all references. After any other error, the sample fails.
     """
     candidate = vectors[sample.candidate]
     if isinstance(candidate, RewardstackError):

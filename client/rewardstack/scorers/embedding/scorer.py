@@ -167,7 +167,10 @@ class Embedding(Relayable[Sample]):
         return BatchParams(sample.destination, sample.options.params, sample.options.cached and self._is_cache_on)
 
     async def quote(self, samples: Sequence[Sample], context: Context) -> Usage:
-        """Return the estimated usage if no vector is cached, because most cached vectors belong to cached scores."""
+        """Return the estimated usage as if no vector were cached.
+
+        The cache has few of these vectors, because samples with a cached score are not in `samples`.
+        """
         return self.estimate(samples)
 
     def estimate(self, samples: Sequence[Sample]) -> Usage:

@@ -87,7 +87,7 @@ class Server:
     ) -> Sequence[VectorOrError]:
         """Return the vector or the error of each text, in order; split a failing request to find the bad text.
 
-        If the server does not reject a text, but fails for all parts, splitting stops after `MAX_BLIND_SPLITS` levels.
+        If the server fails for all parts without rejecting a text, splitting stops after `MAX_BLIND_SPLITS` levels.
 
         Args:
             texts: non-empty texts.

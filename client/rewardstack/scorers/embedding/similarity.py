@@ -16,7 +16,7 @@ Vector = NDArray[np.float16]
 """The vector of a text: shape (dimensions,); its norm is 1, or it is all zeros."""
 
 SLICE = 256
-"""Maximum number of pairs to compare at a time, which limits memory, and blocking of the event loop to about 10 ms."""
+"""Maximum number of pairs to compare at a time, to limit memory and to block the event loop for at most about 10 ms."""
 
 
 def normalize(vectors: NDArray[Any]) -> NDArray[np.float16]:

@@ -46,7 +46,7 @@ TRIAL_SHARE = 0.15
 TRIAL_TOKENS = 16
 """Maximum length of the reply to a trial request, in tokens; servers reject fields before they generate."""
 NO_TRIAL = math.inf
-"""Time of the next trial request after a judge has accepted the fields."""
+"""Time of the next trial request once a judge has answered a request with the same fields: never."""
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class Calls:
         self._next_trial: LruCache[Hashable, float] = LruCache(MAX_SERVERS)
 
     def is_accepted(self, plan: Plan, model: Model) -> bool:
-        """Return whether the judge's server is recognized, or has accepted a request with the plan's fields."""
+        """Return whether no trial is needed: the server is recognized, or has answered a request with these fields."""
         return not model.dialect.is_guessed or self._next_trial.get(_trial_key(plan, model)) == NO_TRIAL
 
     async def send_trial(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
@@ -105,7 +105,7 @@ class Calls:
             self._next_trial.put(key, time.monotonic() + RENEWAL)
             short_options = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
             try:
-                with suppress(NoLogprobsError):  # after this error, no trial is needed either
+                with suppress(NoLogprobsError):  # this error answers the trial, too
                     trial = plan._replace(options=short_options, meter=None, shown=ShownParts("", ""))
                     await self._ask(trial, model, TRIAL_MESSAGE, deadline, answers=plan.valid_answers(plan.chunks[0]))
             except RejectedError as error:
@@ -165,10 +165,10 @@ class Calls:
         return rubric_verdict(plan.rubric, shares, clip_negative=plan.options.clip_negative)
 
     async def grade_candidates(self, plan: Plan, model: Model, deadline: SharedDeadline) -> list[float]:
-        """Return the scores of the candidates in a listwise plan, from 0 to 1; retry once if a score is missing.
+        """Return the scores of the candidates in a listwise plan, from 0 to 1; retry once if the reply is unreadable.
 
         Raises:
-            UnreadableError: the second reply lacks a score, too.
+            UnreadableError: the second reply does not have one valid score for each candidate, either.
             ServiceError: the judge did not answer.
         """
         question = plan.user_message(plan.references[0]), plan.valid_answers()
@@ -314,7 +314,7 @@ class Calls:
 def _trial_key(plan: Plan, model: Model) -> Hashable:
     """Return a key that is equal for all requests that a server either accepts or rejects together.
 
-    It has the names of the fields, and whether temperature and `top_p` are 1, because some servers accept only 1.
+    The key has the names of the fields, and whether temperature and `top_p` are 1, because some servers accept only 1.
     """
     options, answers = plan.options, plan.valid_answers(plan.chunks[0])
     fields = make_frame(options, model.name, dialect=model.dialect, answers=answers).fields

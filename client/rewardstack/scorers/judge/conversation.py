@@ -58,9 +58,9 @@ class ShownParts(NamedTuple):
 
     Args:
         problem: the task as a text; fenced if the task is a conversation.
-        candidate: the last reply, or all turns of the response, fenced.
+        candidate: the fenced turns of `trace`; the last reply if `trace` is empty.
         task: the turns of the task if it is a conversation; else empty.
-        trace: the turns of the response if `view` is `full_trace`; else empty.
+        trace: the turns of the response if `view` is `full_trace` and there are several; else empty.
         images: URLs of the images, in the order in which the texts mention them.
     """
 
@@ -113,7 +113,7 @@ def read_task(extra: Mapping[str, Any], *, hide: bool = True) -> tuple[str, Turn
     Text and turns are empty if there is no task.
 
     Raises:
-        RequestError: `problem` is neither a string nor chat messages.
+        RequestError: `problem` is neither a string nor chat messages, or a message has malformed content.
     """
     for name in TASK_FIELDS:
         value = Fields(extra).get(name)
@@ -204,7 +204,10 @@ def _parse_response(item: Item, *, hide: bool) -> Turns:
 
 
 def _select_trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Turns:
-    """Return the turns of the response; if it has only one, the turns of `messages` that follow the task."""
+    """Return the turns of the response.
+
+    If the response has only one turn, the turns of `messages` that follow the task come before it.
+    """
     if item.messages is not None and len(turns := _parse_response(item, hide=hide)) > 1:
         return turns
     if task and messages[: len(task)] == task:

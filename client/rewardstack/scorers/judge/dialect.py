@@ -1,8 +1,8 @@
 """Describe the dialects of the OpenAI API: the optional request fields that a judge's server supports.
 
-Some servers reject unknown fields (OpenAI, Azure), others ignore them (Ollama, old vLLM). A server that is recognized
-gets the fields that it supports. Other servers first get the most common fields; fields that a server rejects are then
-omitted (`rejected_fields`).
+Some servers reject unknown fields (OpenAI, Azure), others ignore them (Ollama, vLLM since 0.6.5). A server that is
+recognized gets the fields that it supports. Other servers first get the most common fields; fields that a server
+rejects are then omitted (`rejected_fields`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Dialect:
         starts_reply: whether requests for labels include the start of the reply (`continue_final_message`).
         limit_field: field that limits the tokens of the reply.
         omitted_fields: sampling fields to omit, sorted.
-        is_guessed: whether the server may not support these fields, so that a trial request is sent first.
+        is_guessed: whether it is unknown if the server supports these fields; if so, a trial request is sent first.
     """
 
     constraint: ReplyConstraint = "structured_outputs"
@@ -55,7 +55,7 @@ class Dialect:
     is_guessed: bool = False
 
     def omit(self, field: str) -> Dialect:
-        """Return the dialect without a rejected field or with an alternative; unchanged if it does not use it."""
+        """Return the dialect without a rejected field, or with an alternative; unchanged if the field is not used."""
         if field in _CONSTRAINT_FIELDS:
             return (
                 replace(self, constraint=_WEAKER_CONSTRAINT[self.constraint])
@@ -89,7 +89,7 @@ _WEAKER_CONSTRAINT: Mapping[ReplyConstraint, ReplyConstraint] = {
     "json_schema": "",
     "": "",
 }
-"""The constraint to try after a server has rejected the field of another."""
+"""For each constraint, the one to try after a server has rejected its field; empty for none."""
 _CONSTRAINT_FIELD: Mapping[ReplyConstraint, str] = {
     "structured_outputs": "structured_outputs",
     "guided_regex": "guided_regex",

@@ -1,7 +1,8 @@
 """Score groups of responses to the same problem by comparison, for judges with `compare`.
 
-A sample's group is its `group_id`, else a hash of source, problem and references. The batcher collects a group as one
-batch: with `group_size` from all calls of this process, otherwise from one call. See `docs/groups.md`.
+A sample's group is its `group_id`, or else is determined by its `data_source`, problem and references. The batcher
+collects a group as one batch: from all calls of this process if `group_size` is set, otherwise from one call. See
+`docs/groups.md`.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ from rewardstack.scorers.judge.verdict import Verdict
 from rewardstack.scorers.reward_server import Relayable
 
 GROUP_ID, ROLLOUT = "group_id", "rollout_index"
-"""Fields of `extra_info`: the group, and the member's number; a later sample with the same number replaces a member."""
+"""Fields of `extra_info`: the group, and the member's number. A sample replaces an earlier one with the same number."""
 GROUP_FIELDS = (GROUP_ID, GROUP_SIZE, ROLLOUT)
 MAX_CLOSED_GROUPS = 4096
-"""Maximum number of incomplete groups to remember, whose late members fail at once."""
+"""Maximum number of groups to remember that were incomplete when their wait ended; members that come later fail."""
 
 
 def group_name(source: str, extra: Any, references: Any) -> str:
@@ -103,7 +104,7 @@ class GroupJudge(Relayable[Member]):
     Args:
         judge: the judge.
         named: its definition in the routes file, with a comparison.
-        waits: whether to wait for members in other calls; false on a reward server, whose threads it would block.
+        waits: whether to wait for members in other calls; false on a reward server, because waiting blocks a thread.
 
     Raises:
         RouteError: `group_wait` is not less than the judge's timeout.
@@ -169,7 +170,11 @@ class GroupJudge(Relayable[Member]):
         return self._add_ranks([by_text.get(member.text, empty_score) for member in samples], samples[0].size)
 
     def _find_rejection(self, samples: Sequence[Member]) -> Score | None:
-        """Return the score of all samples if the group cannot be compared, else None; remember an incomplete group."""
+        """Return the score of all samples if the group cannot be compared, else None.
+
+        An incomplete group is compared if it has at least two members, and at least half of `group_size`. It is
+        remembered, so that late members fail.
+        """
         count, size = len(samples), samples[0].size
         if size is None or count >= size:
             return self._check_group(samples)
@@ -257,7 +262,7 @@ class GroupJudge(Relayable[Member]):
         return replace(item_to_send, extra={**item_to_send.extra, **group_id})
 
     async def quote(self, samples: Sequence[Member], context: Context) -> Usage:
-        """Return the usage of samples as the judge does, if each group is complete."""
+        """Return the usage of samples as the judge does, assuming that no further members of their groups follow."""
         return await self._judge.quote(self._make_all_plans(samples), context)
 
     def estimate(self, samples: Sequence[Member]) -> Usage:

@@ -92,7 +92,8 @@ class Models:
         """Return the model to request from a judge.
 
         Args:
-            name_or_empty: name of the model; empty for the only model that the judge reports, else for `DEFAULT`.
+            name_or_empty: name of the model; empty for the only model that the judge reports, or `DEFAULT` if it does
+                not report exactly one.
             destination: the judge's servers and key.
         """
         roots, dialect = self._reports.last_answer(destination, UNREPORTED)
@@ -146,7 +147,7 @@ class Models:
         return ServerReport(roots, await self._vllm_dialect(destination, deadline) if dialect is VLLM else dialect)
 
     async def _vllm_dialect(self, destination: Destination, deadline: SharedDeadline) -> Dialect:
-        """Return the dialect for a vLLM server's version; by default its last known dialect, else `VLLM`."""
+        """Return the dialect for a vLLM server's version; without an answer, its last known dialect, else `VLLM`."""
         try:
             reply = self._api.ask(destination, Message("GET", VERSION, is_optional=True), deadline)
             return parse_vllm_version(await run_with_timeout(optional_wait(deadline), reply))
@@ -162,7 +163,7 @@ def _parse(data: bytes) -> tuple[dict[str, str], Dialect]:
 
 
 def parse_models(data: bytes) -> dict[str, str] | None:
-    """Return the underlying models by served name from a reply of `/v1/models`; None if it is not one."""
+    """Return the underlying models by served name from a reply of `/v1/models`; None if the reply is malformed."""
     try:
         return {str(one["id"]): str(one.get("root") or one["id"]) for one in json.loads(data)["data"]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

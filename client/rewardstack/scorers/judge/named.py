@@ -41,8 +41,8 @@ class JudgeConfig:
     """The configuration of a judge that a routes file defines, and the names that error messages use for its settings.
 
     Attributes:
-        key_setting: the variable with the judge's key, for error messages such as `set ... to the judge's key`. For a
-            judge whose table has `base_url` without `api_key_env`, these words come after "set":
+        key_setting: the variable with the judge's key, for errors such as `set KEY_SETTING to one that the server
+            accepts`. If the judge's table has `base_url` without `api_key_env`, `key_setting` is the phrase
             `judges.NAME.api_key_env to the name of a variable, and that variable`.
         rate_limits: maximum requests and maximum tokens per minute; 0 for no limit.
 

@@ -73,7 +73,7 @@ class Plan(NamedTuple):
         return self.options.template.render(self.shown.problem, reference, self.shown.candidate, listing)
 
     def valid_answers(self, criteria: Rubric = ()) -> Answers:
-        """Return the valid answers to each criterion, or the valid scores of each candidate; else empty."""
+        """Return the valid answers to each criterion, or valid scores of each candidate; empty for other verdicts."""
         if self.compared and not self.options.labels:
             return (GRADES,) * self.compared
         return valid_answers(criteria) if self.options.verdict == "rubric" else ()

@@ -155,7 +155,7 @@ def parse_label_verdict(
 def parse_top_verdict(
     reply: bytes | Choice, labels: Sequence[str], values: Sequence[float], floor: float
 ) -> tuple[float, float]:
-    """Return the verdict from the probabilities of the most likely tokens; other labels have probability 0.
+    """Return the verdict from the probabilities of the most likely tokens; labels not among these have probability 0.
 
     Args:
         reply: the completion, or its first choice.

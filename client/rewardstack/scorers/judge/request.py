@@ -95,7 +95,7 @@ def uses_json(options: Options, dialect: Dialect, answers: Answers = ()) -> bool
 
 
 def is_deterministic(options: Options, dialect: Dialect) -> bool:
-    """Return whether a repeated request gives the same verdict: with labels, temperature 0, or a seed."""
+    """Return whether a repeated request gives the same verdict: with labels, or if temperature 0 or a seed is sent."""
     if options.labels:
         return True
     is_greedy = options.temperature == 0 and "temperature" not in dialect.omitted_fields

@@ -2,7 +2,8 @@
 
 A rubric is a list of criteria. For each criterion, the judge answers yes or no, or selects a choice. The reward is the
 sum of the points of met criteria, divided by the sum of all positive points, as in HealthBench. A criterion with
-negative points describes an undesired property. The judge does not see the points.
+negative points describes an undesired property. The judge does not see the points, unless a custom template shows the
+criteria for a single verdict on all of them (`format_criteria`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MAX_POINTS = 1e6
 YES_NO = ("no", "yes")
 """The valid answers to a criterion without choices, from worst to best."""
 GRADES = ("0.00", "1.00")
-"""Minimum and maximum of the score of a candidate in a list; it has two decimals."""
+"""Minimum and maximum score of a candidate in a list; scores have two decimals."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Valid answers to a criterion with choices, one letter for each choice."""
 RESERVED_PARTS = frozenset({"acc", "accuracy", "positive", "negative"})
@@ -53,7 +54,7 @@ class Criterion(NamedTuple):
     """One criterion of a rubric.
 
     Args:
-        name: name of the criterion and its part of the score; its number if it has no valid, unique name.
+        name: name of the criterion and of its part of the score; its number if the sample gives no valid, unique name.
         text: the text of the criterion, in one line.
         points: points for a response that meets the criterion; below 0 for an undesired property.
         choices: texts of the choices from worst to best; empty for a criterion that is met or not.
@@ -155,9 +156,9 @@ def _parse_criterion(number: int, entry: Any) -> Criterion:
 
 
 def _check_names(number: int, entry: Mapping[str, Any]) -> None:
-    """Raise RequestError if a field is probably a misspelling of a missing one, such as `point`.
+    """Raise RequestError if a field, such as `point`, is probably a misspelling of a missing one.
 
-    Without its points, a criterion has one point, and a penalty would be a reward.
+    A criterion without points has one point, so a penalty with a misspelled field would be a reward.
     """
     missing = [name for name in ("choices", "modifiers") if name not in entry]
     missing += [] if any(name in entry for name in POINTS_FIELDS) else POINTS_FIELDS

@@ -90,7 +90,7 @@ def read_range(value: Any) -> Scale | None:
 
 
 def find_scale(text: str, declared: Scale | None) -> Scale:
-    """Return the scale of a template's verdicts.
+    """Return the scale of a template's verdicts: the declared range, else the range in the text, else 0 to 1.
 
     Args:
         text: the text of the template.

@@ -218,8 +218,8 @@ class Judge(Relayable[Plan]):
     def batch(self, sample: Plan) -> BatchKey:
         """Return a batch key: one sample per batch; samples with the same problem are sent in sequence.
 
-        At most `batch_size` samples are in flight; by default, as many as connections, or any number with a rate
-        limit, because the time that samples wait for it does not count toward their timeout.
+        At most `batch_size` samples are in flight. Without `batch_size`, the maximum is the number of connections, or
+        none if the judge has a rate limit: the time that samples wait for it does not count toward their timeout.
         """
         destination, size = sample.destination, sample.options.batch_size
         width = size or (math.inf if self._rate else len(destination.urls) * self._settings.max_connections)
@@ -337,7 +337,7 @@ class Judge(Relayable[Plan]):
         return Score.failed(f"{error}{_image_hint(error, plan)}", self.source)
 
     def _too_long(self, error: RejectedError, plan: Plan) -> Score:
-        """Return the score for a prompt that is too long: 0 if the candidate is more than half of it, else failed."""
+        """Return the score for a prompt that is too long: 0 if a single candidate is over half of it, else failed."""
         if plan.compared:
             remedy = "raise the judge's MAX_MODEL_LEN, shorten the responses" + (
                 ", or compare fewer at a time: compare = 'pairwise', a smaller group" if plan.compared > 2 else ""

@@ -121,8 +121,8 @@ def find_template(
         name_or_text: a name in `BUILTIN`, or a text with `{CANDIDATE_SOLUTION}`.
         verdict: how the verdict is read.
         declared_scale: the `score_range` of the sample; None for none. Only `text` verdicts can have one.
-        is_split: whether several requests share the criteria; a built-in template then ends with the criteria, so
-            that the requests have a common prefix.
+        is_split: whether the criteria are divided among several requests; a built-in template then ends with the
+            criteria, so that the requests have a common prefix.
 
     Raises:
         RequestError: the template does not exist or does not support the verdict, or the scales contradict each other.

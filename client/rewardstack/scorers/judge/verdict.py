@@ -1,7 +1,7 @@
 """Parse the verdict in a judge's reply: the number on the last `REWARD:` line after any reasoning.
 
 The rest of the reply is ignored, because it may quote the candidate. The line must have exactly one number, which must
-be on the template's scale. Without such a line, the reply may be a JSON object with the member `REWARD`.
+be on the template's scale. Without a `REWARD:` line, the reply may be a JSON object with the member `REWARD`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Verdict(NamedTuple):
         value: the verdict from 0 to 1; can be below 0 for a rubric that is not clipped.
         note: text for the reason of the score.
         label_mass: total probability of the labels; None unless the verdict is read from probabilities.
-        agreement: share of the votes with the most frequent value, or of pairs with the same winner; None if unknown.
+        agreement: share of the votes with the most frequent value, or of compared pairs with the same winner in both
+            orders; None if unknown.
         parts: the parts of the score of a rubric or comparison; None for other verdicts.
     """
 

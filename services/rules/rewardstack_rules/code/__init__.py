@@ -2,17 +2,21 @@
 
     runner (`runner`: tests, comparison, verdict) ─ launcher (`inside.launcher`, a warm interpreter) ─ candidate
 
-The candidate is the process that runs the policy's program. The runner is an isolated process, one per core. It starts
-a launcher and passes it the program, its input and a place for its output as descriptors of memory files, but never a
-test's expected output. The launcher forks one confined process for each test (package `confinement`). Tests that are
-programs themselves run in a second confined process, the tester (`inside.tester`), which calls the candidate's
-functions over a socket that carries only plain values. A row's checker (`checking`) runs as a candidate does: it gets
-the output to check as a file.
+The candidate is the process that runs the policy's program. The runner is an isolated process, one per core. The
+runner starts a launcher, and passes it descriptors of memory files: the program, the program's input, and an empty file
+for the output. The candidate never gets a test's expected output. The launcher forks one confined process for each test
+(package `confinement`).
 
-Programs in compiled languages (`languages`) are built once (`building`): a launcher of its own runs the compiler,
-confined to a folder, and the executable then takes the place of the source.
+Tests that are programs themselves run in a second confined process, the tester (`inside.tester`), which calls the
+candidate's functions over a socket that carries only plain values. Some rows of data sets have a checker (`checking`),
+a program that decides whether an output is right. It runs in a process like the candidate's, and gets the output as a
+file.
 
-With SANDBOX_FUSION_URL, `fusion` takes the place of the launcher: SandboxFusion runs each process, in `inside.driver`.
+Programs in compiled languages (`languages`) are built once (`building`): a separate launcher runs the compiler,
+confined to a folder. The executable then takes the place of the source.
+
+With SANDBOX_FUSION_URL, `fusion` takes the place of the launcher: for each process, SandboxFusion runs `inside.driver`,
+which runs the program.
 
 The package `inside` runs under the interpreter of CODE_PYTHON and needs only the standard library.
 """
@@ -30,4 +34,4 @@ VARIABLES = (
 """Environment variables that runners read."""
 PROXIES = tuple(f"{kind}_PROXY" for kind in ("HTTP", "HTTPS", "ALL", "NO"))
 NETWORK = (*PROXIES, *map(str.lower, PROXIES), "SSL_CERT_FILE", "SSL_CERT_DIR")
-"""Environment variables of runners that send requests to SandboxFusion."""
+"""Environment variables that runners also read if they send requests to SandboxFusion."""

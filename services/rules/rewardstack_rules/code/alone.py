@@ -14,7 +14,10 @@ again, because a `flock` belongs to an open file description, which forked proce
 
 
 class Turns:
-    """One runner's access to the locks that decide which runners may run tests."""
+    """One runner's access to the locks that decide which runners may run tests.
+
+    A runner that waits for the exclusive lock holds the gate, so that no further runner gets the shared lock meanwhile.
+    """
 
     def __init__(self) -> None:
         self._gate, self._running = (_open(fd) for fd in (_GATE, _RUNNING))

@@ -25,7 +25,7 @@ KILLED_COMPILER = re.compile(
 NO_MEMORY = re.compile(r"out of memory|memory exhausted|cannot allocate memory", re.IGNORECASE)
 ERROR = re.compile(r"error:|undefined reference|multiple definition|relocation truncated|too large", re.IGNORECASE)
 IN_PROGRAM = re.compile(r"^main\.\w+:", re.MULTILINE)
-"""Matches messages about a place in the source, of which the compiler has read at least a part."""
+"""Matches a message about a place in the source. With such a message, the compiler has read a part of the source."""
 NO_COMPILER = f"{VARIABLE}: no C++ compiler is on PATH (g++, c++, clang++); install g++, or name a compiler"
 REMEDY = "install g++ with its static libraries, or name another compiler"
 
@@ -84,11 +84,17 @@ class Builder:
             return built._replace(name=AGAIN, detail=f"the compiler was killed: {built.detail}")
         if is_killed or not IN_PROGRAM.search(messages):
             self._try(runner)  # the compiler itself may be broken, or its disk be full
-        # Killed once more, alone, while it builds other programs, it needs more memory than there is.
+        # The compiler was killed again, although no other runner ran a test, and it can build another program. So this
+        # program needs more memory than there is.
         return Verdict("memory limit", built.seconds) if is_killed else built
 
     def _try(self, runner: Launcher) -> None:
-        """Build and run a program that works everywhere; raise ConfigError if it does not."""
+        """Build and run `PROBE`, to check the compiler.
+
+        Raises:
+            ConfigError: the compiler does not build the program, or the program does not run here.
+            SandboxError: the compiler was killed or could not be run; a second try may succeed.
+        """
         built, messages = self._compile("cpp", PROBE.encode())
         if isinstance(built, Verdict) and (built.name == AGAIN or KILLED_COMPILER.search(messages)):
             raise SandboxError(f"{VARIABLE}: {built.detail}")
@@ -139,7 +145,7 @@ def _built(process: Process, messages: str, binary: bytes) -> Program | Verdict:
 
 
 def _first_error(messages: str) -> str:
-    """Return the first line of the compiler's messages that reports an error, without names that differ by run."""
+    """Return the first line of the compiler's messages that reports an error, without names of temporary files."""
     lines = messages.splitlines()
     line = next((line for line in lines if ERROR.search(line)), lines[0] if lines else "")[: 4 * LINE]
     line = re.sub(r"\S*/(?:cc|main-)\w+\.([os])\b", r"main.\1", line)

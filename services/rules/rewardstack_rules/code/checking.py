@@ -1,6 +1,6 @@
-"""Reads the verdict of a checker, a program of a row that decides whether an output is right.
+"""Reads the verdict of a checker, a program in a row of a data set that decides whether an output is right.
 
-A checker without a verdict is the row's fault, whatever the reason: the sample is `unscored`.
+If a checker gives no verdict, the sample is `unscored`, because the row is at fault.
 """
 
 from __future__ import annotations
@@ -10,18 +10,23 @@ import math
 from rewardstack_rules.code.comparison import NUMBER
 
 SECONDS = 10.0
-"""CPU limit of a checker on one output; all outputs of a sample share the limit of its tests."""
+"""CPU limit of a checker for one output, in seconds. For all outputs of a sample, it is CODE_TIMEOUT in total."""
 MEMORY = 1 << 30
 WORDS = {"true": 1.0, "false": 0.0}
 ACCEPTED, REJECTED = 0, (1, 2, 4, 7, 8)
-"""Exit statuses of testlib: right; wrong answer, wrong format, surplus output, points, missing output. 3 is a fault of
-the tests, and others are none of a checker."""
+"""Exit statuses of testlib.
+
+`ACCEPTED` means that the output is right. `REJECTED` has the statuses for a wrong answer, a wrong format, surplus
+output, points (a partial score) and missing output. 3 means that the tests are at fault. Checkers use no other
+statuses.
+"""
 
 
 def by_number(status: int, printed: bytes) -> bool | None:
     """Return the verdict of a checker that prints 1 or 0 as its last word; None if it gives none.
 
-    A share of 1 is no pass. A checker that ends with an error has not accepted anything, but may have rejected.
+    A number between 0 and 1, a partial score, counts as 0. If the checker ends with an error, its 1 does not count, but
+    its 0 does.
     """
     number = _last_number(printed)
     if number is None or not 0 <= number <= 1 or (number == 1 and status != 0):
@@ -30,14 +35,17 @@ def by_number(status: int, printed: bytes) -> bool | None:
 
 
 def by_status(status: int, printed: bytes) -> bool | None:
-    """Return the verdict of a checker for testlib by its exit status; None if it gives none."""
+    """Return the verdict of a testlib checker, which is its exit status; None if it gives none.
+
+    A checker that exits with `ACCEPTED`, but prints 0 as its last word, gives none.
+    """
     if status == ACCEPTED:
         return None if _last_number(printed) == 0 else True
     return False if status in REJECTED else None
 
 
 def _last_number(printed: bytes) -> float | None:
-    """Return the last word as a number; None if it is none, or if there is no word."""
+    """Return the last word as a finite number, with true as 1 and false as 0; None if it is not a number."""
     word = (printed.decode("utf-8", "replace").split() or [""])[-1].lower()
     if word in WORDS:
         return WORDS[word]

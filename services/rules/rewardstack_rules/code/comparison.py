@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
-"""Matches a number, in time linear in its length: programs print what they like."""
+"""Matches a number, in time linear in its length, because programs can print anything."""
 MOST_DEEP = 100
 MOST_TIMES, MORE = 8, 1 << 20
 """An output longer than `MOST_TIMES` times the expected output plus `MORE` characters is wrong without a comparison."""
@@ -24,8 +24,8 @@ def same_output(printed: str, expected: str, way: str, tolerance: float | None =
         expected: the output that the test expects.
         way: `lines` (ignore blanks around each line, and blank lines at both ends), `tokens` (compare the words between
             white space), or `exact` (character by character). The first two compare numbers by value.
-        tolerance: maximum difference of two numbers, relative to the expected number, or absolute if that is below 1.
-            None if values must be equal.
+        tolerance: maximum difference of two numbers. It is relative to the expected number, or absolute if the expected
+            number is between -1 and 1. None if values must be equal.
     """
     if way == "exact":
         return printed == expected

@@ -47,7 +47,7 @@ def _blocks(text: str) -> list[tuple[str, str]]:
 
 
 def _fence(line: str) -> re.Match[str] | None:
-    """Return the match of a line that opens or closes a block; no line with a backtick behind its tag does."""
+    """Return the match if a line can open or close a block, else None. A line with a backtick after its tag cannot."""
     found = FENCE.match(line)
     return None if found is None or "`" in line[found.end() :] else found
 

@@ -1,4 +1,4 @@
-"""Reads the tests in a ground truth, in the formats of trainers and data sets, which are recognized by their fields.
+"""Reads the tests in a ground truth. The formats of trainers and data sets are recognized by their fields.
 
 `docs/code.md` has a table of the formats. A ground truth is one set of tests. Nothing in it is executed here.
 """
@@ -25,7 +25,7 @@ MOST_TESTS = 10_000
 STRING_OPCODES = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
 OTHER_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 WRAPPERS = ("target", "verification_info", "verifier_metadata", "unit_tests", "input_output", "ground_truth")
-"""Fields in which to look for the tests of an object that no reader recognizes by its own fields."""
+"""If no reader recognizes an object by its fields, its tests are read from the first of these fields that it has."""
 CHECKERS = ("generated_checker", "checker", "checker_code", "special_judge", "output_judging_function")
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 KIT = "test_cases_kit"
@@ -34,7 +34,7 @@ import sys as _sys
 _input, _expected, _output = (open(path, newline="").read() for path in _sys.argv[1:])
 print(int(bool(output_judging_function(_input, _output, _expected))))
 """
-"""Follows the source of a judging function (HardTests), to make it a checker program."""
+"""Code that is appended to the source of a judging function (HardTests) to make it a checker."""
 EMPTY: tuple[Any, ...] = (None, "", [])
 
 
@@ -58,16 +58,16 @@ class Case:
 
 
 class Checker(NamedTuple):
-    """A program of the row that decides whether an output is right, where several are.
+    """A program in a data set's row that decides whether an output is right, for tests with several right outputs.
 
-    It gets the paths of three files: the input, the expected output and the program's output. A checker that keeps to
-    testlib gets the program's output before the expected one (codeforces.com/testlib).
+    It gets the paths of three files: the input, the expected output and the program's output. A checker for testlib
+    (codeforces.com/testlib) gets the program's output before the expected output.
 
     Args:
         source: its source.
         language: a key of `languages.LANGUAGES`.
-        is_testlib: whether its exit status is the verdict (`checking.by_status`); otherwise it prints 1 or 0, as
-            open-r1's `generated_checker` does (`checking.by_number`).
+        is_testlib: whether the checker uses testlib, so that its exit status is the verdict (`checking.by_status`). If
+            False, it prints 1 or 0, as open-r1's `generated_checker` does (`checking.by_number`).
     """
 
     source: str
@@ -246,7 +246,7 @@ def _of_list(value: Sequence[Any]) -> Problem:
 
 
 def _of_cases(cases: Any, about: Mapping[str, Any]) -> Problem:
-    """Return the problem for a list of objects with an input and an output; all must be of one kind.
+    """Return the problem for a list of objects with an input and an output. Either all are calls or none is.
 
     Args:
         cases: the list, or its JSON.
@@ -326,7 +326,10 @@ def _arguments(value: Any) -> str:
 
 
 def _with_whole_keys(value: Any) -> Any:
-    """Mark an object whose keys are all integers: the candidate's process makes them `int` again (as in prime_code)."""
+    """Mark an object whose keys are all integers, so that the candidate's process makes them `int`, as prime_code does.
+
+    JSON has only strings as keys.
+    """
     if isinstance(value, dict) and value and all(re.fullmatch(r"-?\d{1,18}", str(key)) for key in value):
         return {"__whole_keys__": value}
     return value

@@ -1,9 +1,9 @@
 """Runs programs on SandboxFusion (github.com/bytedance/SandboxFusion), one request per process, without a launcher.
 
-A request has the program, its input, and `inside.driver`, which runs the program with the limits of a launcher and
-measures it. SandboxFusion itself measures neither CPU time nor memory, and truncates long outputs without an error.
-The program's output comes back as a file, the driver's report as the standard output of the request. Expected outputs
-are never sent.
+A request has the program, its input, and `inside.driver`, which limits and measures the program as a launcher does.
+SandboxFusion itself measures neither CPU time nor memory. It also truncates long outputs without an error, so the
+program's output comes back as a file. The driver's report is the standard output of the request. Expected outputs are
+never sent.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ main({TASK!r})
 DRIVER_SECONDS = 20.0
 """Seconds that the driver may take in addition to the program, before SandboxFusion stops it."""
 PATIENCE = 30.0
-"""Seconds that a request may take in addition to that, and that requests wait while connections are refused."""
+"""Seconds that a request may take in addition to the program and the driver.
+
+Requests also wait this long for SandboxFusion while it refuses connections.
+"""
 MESSAGE_CHARACTERS = 200
 NOT_FUSION = "not a reply of SandboxFusion to /run_code"
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 VARIABLE = "CODE_CXX"
 COMPILERS = ("g++", "c++", "clang++")
-"""Names of compilers, of which the first on PATH is used if the variable is unset."""
+"""Names of compilers. If CODE_CXX is unset, the first of them that is on PATH is used."""
 COMPILED = ("-O2", "-w", "-static", "-s", "-pthread", "-DONLINE_JUDGE")
 """Options of every compilation. Programs are linked statically, so that they need no other file when they run."""
 PROBE = "#include <bits/stdc++.h>\nint main() { std::puts(std::string(3, 'x').c_str()); }\n"
-"""A program that every working compiler builds, and what it prints."""
+"""A program that every working compiler builds. It prints `PROBED`."""
 PROBED = b"xxx\n"
 
 
@@ -21,7 +21,8 @@ class Language(NamedTuple):
     """A language.
 
     Args:
-        names: what tags of fences and rows call it, in lower case and without blanks.
+        names: matches what the tags of code fences and the rows of data sets call the language, in lower case and
+            without blanks.
         source: name of the source file for the compiler; empty if programs are not compiled.
         options: the compiler's options, in addition to `COMPILED`.
     """
@@ -43,7 +44,7 @@ DEFAULT = next(iter(LANGUAGES))
 
 
 def find_language(name: str) -> str | None:
-    """Return the language that a name means, such as `Python3` or `C++17 (GCC 7-32)`, a key of `LANGUAGES`."""
+    """Return the key of `LANGUAGES` for a name such as `Python3` or `C++17 (GCC 7-32)`; None if it is unknown."""
     plain = re.sub(r"\s", "", name.partition("(")[0]).lower()
     return next((key for key, language in LANGUAGES.items() if language.names.fullmatch(plain)), None)
 

@@ -27,7 +27,7 @@ MESSAGE_BYTES = 4096
 START_SECONDS = 60
 OUTPUT_BYTES = 16 << 20
 STARVED = 10.0
-"""A program that gets too little CPU time is killed after this many times (its CPU limit + `START`) seconds."""
+"""A program that gets too little CPU time is killed after `STARVED * (its CPU limit + START)` seconds."""
 START = 1.0
 """Seconds that a program may take to start."""
 INHERITED = ("LD_LIBRARY_PATH", "TMPDIR")
@@ -54,7 +54,8 @@ class Process:
         memory: limit of memory, in bytes.
         options: options of the program, such as the name of the function to call.
         output: limit of each file that it writes, in bytes.
-        ends: sockets that are passed after `fds`; this process then closes them, so that the peer notices the exit.
+        ends: sockets whose descriptors are passed after `fds`. The runner then closes its copies, so that the peer
+            notices when the program's process exits.
         status: exit status; negative for a signal, None while it runs.
         used: CPU seconds that were used.
         peak: peak memory, in bytes.
@@ -286,7 +287,7 @@ def memory_file(data: bytes) -> int:
 
 @lru_cache
 def _executable() -> int:
-    """Return MFD_EXEC, with which memory files can be executed if `vm.memfd_noexec` is 1; 0 before Linux 6.3."""
+    """Return MFD_EXEC, so that memory files can be executed even if `vm.memfd_noexec` is 1; 0 before Linux 6.3."""
     with contextlib.suppress(OSError):
         os.close(os.memfd_create("rewardstack", MFD_EXEC))
         return MFD_EXEC

@@ -25,7 +25,7 @@ class Options(NamedTuple):
         compare: how printed text is compared, one of `comparison.WAYS`.
         tolerance: maximum difference of numbers (see `comparison.same_output`); None if values must be equal.
         max_tests: maximum number of test cases to run.
-        language: language of the program, a key of `languages.LANGUAGES`; empty if the tests decide (`Problem`).
+        language: language of the program, a key of `languages.LANGUAGES`; empty if `Problem.language` applies.
         extract: where the program is: `fence` or `response` (see `extraction.extract_code`).
     """
 

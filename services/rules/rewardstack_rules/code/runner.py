@@ -1,4 +1,4 @@
-"""Scores one sample of `code`: finds its program and its tests, runs them, and compares the results.
+"""Scores one sample of the reward function `code`: finds the program and the tests, runs them, and compares results.
 
 The code pool calls `execute` in its isolated processes, the runners. A runner is trusted: it knows the expected
 outputs. Programs run in confined processes that its launcher (`launcher`) forks.
@@ -60,7 +60,7 @@ NOT_SENT = (
     "with CODE=on and without SANDBOX_FUSION_URL"
 )
 KEPT_CHECKERS = 8
-"""Number of checkers that a runner keeps built: the samples of a prompt share one."""
+"""Number of built checkers that a runner caches. All samples of a prompt have the same checker."""
 
 
 def execute(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,7 +130,8 @@ def _setting(name: str) -> Any:
 
 def check() -> None:
     """Raise ConfigError if programs cannot be run here; called once, before runners are forked."""
-    if _setting("SANDBOX_FUSION_URL"):  # it may start later than this server; share the import with all runners
+    if _setting("SANDBOX_FUSION_URL"):
+        # SandboxFusion may start later than this server, so it is not checked. Runners share what is imported here.
         import rewardstack_rules.code.fusion  # noqa: F401
 
         return
@@ -209,7 +210,10 @@ class Runner:
                 yield self._settled(lambda case=case: self._case(program.kind, source, problem, case, options))
 
     def _settled(self, run: Any) -> Any:
-        """Run a test. If its verdict is `AGAIN`, run it once more while no other runner runs a test."""
+        """Run a test or a compilation. If the verdict is `AGAIN`, run it once more, while no other runner runs a test.
+
+        If the second verdict is `AGAIN` too, it becomes `FAULT`.
+        """
         for attempt in range(2):
             try:
                 self._launcher.start()
@@ -248,7 +252,7 @@ class Runner:
         return verdict if right else verdict._replace(name=WRONG)
 
     def _checked(self, checker: Checker, case: Case, written: bytes, verdict: Verdict) -> Verdict:
-        """Return the verdict of the row's checker on an output; it runs in a process of its own, as confined."""
+        """Return the verdict of the row's checker on an output. The checker's process is confined like a program's."""
         if self._checking <= 0:
             return Verdict(UNSCORED, detail=f"the checker takes more than {self._budget:g} s for all outputs")
         program = self._checkers.get(checker) or self._builder.build(

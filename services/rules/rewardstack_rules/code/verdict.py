@@ -1,4 +1,4 @@
-"""The verdict on a process: whether a program passed, failed or exceeded a limit, or whether the sandbox did."""
+"""The verdict on a process: the program passed, failed or exceeded a limit, or the sandbox failed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LIMITS = ("time limit", "memory limit", "output limit")
 
 
 class Verdict(NamedTuple):
-    """The outcome of a test.
+    """The verdict on a test or a compilation.
 
     Args:
         name: `PASSED`, `WRONG`, one of `LIMITS`, or another failure in words; `FAULT` if the program is not the cause,
             `AGAIN` if a second run may succeed, or `UNSCORED` if the tests are invalid.
-        seconds: CPU time, or at least the allowed time if the program was asleep too long.
-        detail: the cause in words, for `FAULT`, `AGAIN` and `UNSCORED`.
+        seconds: CPU time; if the program was asleep too long, at least the time that it may be asleep (`wall_limit`).
+        detail: the cause in words, for `FAULT`, `AGAIN`, `UNSCORED` and compile errors.
     """
 
     name: str
@@ -50,7 +50,7 @@ def judge(process: Process, written: int) -> Verdict:
     if process.peak > process.memory + SLACK_BYTES:
         return Verdict("memory limit", seconds)
     if process.killed == "ended":
-        return Verdict(PASSED, seconds)  # killed because the tester ended, whose verdict counts
+        return Verdict(PASSED, seconds)  # killed because the tester ended; the tester's report counts
     if process.status == KILLED:
         if process.peak > process.memory / 2:
             return Verdict("memory limit", seconds)

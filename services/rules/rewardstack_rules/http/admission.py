@@ -5,8 +5,9 @@ ends. If the budget is used up, the request is refused with 503 before its body 
 so that a flood of large bodies does not stop ordinary samples. A request is never refused while no other request holds
 bytes, so every body up to the size limit can be read.
 
-JSON values are counted before parsing, with a regular expression on the result of `blank_escapes`. On the original
-text, the expression would need a repeated group, which takes about 120 bytes per repetition: 1 GB for 8 MiB.
+Parsed values need more memory than their text, so the JSON values of a body are counted before it is parsed. The
+regular expression that counts them runs on the result of `blank_escapes`. To skip escapes itself, it would need a
+repeated group, for which Python takes about 120 bytes of memory per repetition: 1 GB for a string of 8 MiB.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ FREE_BYTES = 2**16
 VALUE_BYTES = 32
 """Bytes charged for each JSON value of a body, if their sum is more than the size of the body.
 
-Measured with Python 3.11, parsing takes 12 (`1`) to 129 bytes of memory (an entry of an object) per value, and three or
-four bytes per byte of text (nine if a character is beyond Unicode's first plane). So for any body, one charged byte
-means about four bytes of memory.
+With Python 3.11, parsing takes from 12 bytes of memory (for a `1`) to 129 bytes (for an entry of an object) per value.
+It also takes three or four bytes per byte of text, or nine if a character is beyond Unicode's first plane. So for most
+bodies, one charged byte means about four bytes of memory.
 """
 MAX_VALUES = 500_000
 """Maximum number of JSON values in one body, enough for a hundred thousand samples of four fields. Parsing that many
@@ -98,7 +99,7 @@ class Charge:
 
     @property
     def bytes(self) -> int:
-        """Bytes charged so far, including the body."""
+        """Bytes that the request holds, including the first `FREE_BYTES`, which are not charged."""
         return self._bytes
 
     def add(self, count: int) -> None:
@@ -165,7 +166,8 @@ def read_body() -> bytes:
 
 
 def _read() -> bytes:
-    request.max_content_length = g.charge.max_bytes + 1  # Flask silently truncates a body without a length there
+    # Flask silently truncates a body without a Content-Length at this limit. One byte more shows that it is too long.
+    request.max_content_length = g.charge.max_bytes + 1
     data = bytearray()
     try:
         while piece := request.stream.read(PIECE):

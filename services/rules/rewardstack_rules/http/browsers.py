@@ -1,9 +1,9 @@
 """Stop web pages from sending requests to this server through the browser of a user who can reach it.
 
-A page of another site can make the browser send requests here, even with a stored password. Browsers mark such requests
-(Fetch Metadata, `Origin`), so the server refuses marked requests. With DNS rebinding, a page points its own host name
-to this server, so that its requests are not marked. Therefore a server without API keys answers only to host names that
-no attacker can own. The gateway has the same rules for model servers
+A page of another site can make the browser send requests here, and the browser adds a password that it has stored for
+this server. Headers mark such requests (Fetch Metadata, `Origin`), and the server refuses them. With DNS rebinding, a
+page points its own host name to this server, so that its requests are not marked. Therefore a server without API keys
+answers only to host names that no attacker can own. The gateway has the same rules for model servers
 (`helm/rewardstack/files/gateway/browsers.conf.template`).
 """
 
@@ -34,7 +34,8 @@ def install(app: Flask, allowed: Collection[str], has_keys: bool) -> None:
     Args:
         app: the server's application.
         allowed: additional host names of the server; a name that begins with a dot allows every subdomain.
-        has_keys: whether clients must send an API key. Web pages do not know it.
+        has_keys: whether clients must send an API key. Then host names are not checked, because a web page that uses
+            its own host name has no key.
     """
 
     def check() -> None:
@@ -66,7 +67,10 @@ def is_cross_site() -> bool:
 
 
 def host_name(authority: str) -> str:
-    """Return the host name in a `Host` header, without port, brackets and trailing dot; empty if there is none."""
+    """Return the host name in a `Host` header, without port, brackets and trailing dot.
+
+    If the header has no host name, return an empty string; if it is malformed, return it unchanged.
+    """
     try:
         return (urlsplit(f"//{authority}").hostname or "").removesuffix(".")
     except ValueError:

@@ -1,10 +1,10 @@
 """Client connections that limit how long threads wait for slow clients.
 
-A thread that waits for a slow client must hold a slot. There are fewer slots than threads, so other clients are always
-answered. Each client must keep a minimum rate, so that every wait ends.
+A thread that waits for a slow client must hold a slot. If there are at least three threads, there are fewer slots than
+threads, so other clients are always answered. Each client must keep a minimum rate, so that every wait ends.
 
-A refused request is read to its end, so that the client gets the reply: closing a connection with unread bytes resets
-it, and the client loses the reply (RFC 9112, section 9.6).
+A refused request is read to its end. Closing a connection with unread bytes would reset the connection, and the client
+could lose the reply (RFC 9112, section 9.6).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rewardstack_rules.http.errors import ApiError
 FAST_RATE = 2**20
 """Waiting for a client needs no slot if its rate, in bytes per second, is at least this."""
 SILENCE = 1.0
-"""Maximum seconds of a single wait without a slot, for clients of any rate."""
+"""Maximum seconds of a single wait without a slot, even if the client's rate is at least `FAST_RATE`."""
 WINDOW = 10.0
 """Seconds of waiting over which the minimum rate is measured."""
 MIN_RATE = 16 * 1024
@@ -191,7 +191,11 @@ class PacedSocket(socket.socket):
             self._slot.release()
 
     def _wait_until_ready(self, event: int, seconds: float) -> bool:
-        """Return True once the socket is ready, or False once the current window has `seconds` of waiting."""
+        """Wait until the socket is ready, and return whether it is.
+
+        The wait ends when the request has waited `seconds` in the current window, including earlier waits, or when the
+        time set by `refuse` is over.
+        """
         started = time.monotonic()
         left = max(0.0, min(seconds - self._waited, self._end - started))
         poller = select.poll()

@@ -1,4 +1,5 @@
-"""The configuration of gunicorn, including the application: `gunicorn -c python:rewardstack_rules.http.gunicorn_conf`.
+"""The configuration of gunicorn. It names the application, so the command needs no other argument:
+`gunicorn -c python:rewardstack_rules.http.gunicorn_conf`.
 
 gunicorn's master process starts the isolated processes once, for all workers. Each worker loads the application itself,
 so that a reload (SIGHUP) loads changed files.
@@ -66,7 +67,7 @@ def when_ready(server: Any) -> None:
 
 
 def _check_reward_type(server: Any) -> None:
-    """Exit with a single message if REWARD_TYPE is unknown. Otherwise each worker would log a traceback.
+    """Exit with a message if REWARD_TYPE is unknown. Without this check, each worker would log a traceback.
 
     A forked process checks types that are not built in, so that the master does not load the application.
     """

@@ -97,7 +97,11 @@ class Connection(TConn):
         self.head, self.due = b"", 0.0
 
     def close(self, graceful: bool = False) -> None:
-        """Close the connection immediately. The module `connection` has read the rest of a refused request."""
+        """Close the connection immediately, even if `graceful` is True.
+
+        A graceful close would read the rest of a refused request, and block the event loop. The module `connection` has
+        already read it.
+        """
         self.due = 0.0
         super().close()
 

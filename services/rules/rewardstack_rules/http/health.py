@@ -21,7 +21,8 @@ def health() -> Response:
 def ready() -> Response:
     """Return 200 if the server has rules and the isolated processes answer, else 503. `checks` has the details.
 
-    If the maximum number of slow requests waits, `places` is false, but the server stays ready for fast requests.
+    `places` is false if the next slow request of at least one waiting client would be refused. The server stays ready
+    for fast requests.
     """
     here = context()
     required = {"registry": len(here.registry) > 0, "isolation": here.evaluator.is_isolation_responsive()}

@@ -37,7 +37,7 @@ class _Handler(WSGIRequestHandler):
 
 
 class _Server(ThreadedWSGIServer):
-    """A server with a thread for each connection, so that slow clients need no limit."""
+    """A server with a thread for each connection. Slow clients block no others, so their number is not limited."""
 
     slots = ClientSlots(sys.maxsize)
 

@@ -62,7 +62,7 @@ class Threads:
         """Do nothing. The threads end with the process, and gunicorn's worker itself waits for requests in flight."""
 
     def _start(self) -> None:
-        """Wake an idle thread, or start a new one; `_free` must count it as in use already."""
+        """Wake an idle thread, or start a new one. The caller has already counted this thread as in use in `_free`."""
         if self._idle:
             self._idle -= 1
             self._wake.put(None)

@@ -66,8 +66,8 @@ class WaitingRequests:
     def _is_refused(self, tenant: str) -> bool:
         """Return whether another request of a tenant would be refused.
 
-        A tenant may have at most as many waiting requests as there are free ones, so it never gets more than half of
-        the limit. On a server without keys, all clients together may use the whole limit.
+        A tenant gets a place only if it has fewer waiting requests than there are free places, so it never gets more
+        than half of the limit (rounded up). On a server without keys, all clients together may use the whole limit.
         """
         total = self._counts.total()
         return self._counts[tenant] >= self._limit - (total if tenant else 0)
@@ -102,6 +102,9 @@ def waiting_requests() -> WaitingRequests:
 
 
 def client_is_there() -> Callable[[], bool]:
-    """Return a function that checks whether the client of the current request is still connected."""
+    """Return a function that checks whether the client of the current request is still connected.
+
+    If the application was called without a connection, as in tests, the function returns True.
+    """
     client = client_socket(request.environ)
     return lambda: client is None or not client.is_gone()

@@ -99,7 +99,7 @@ class Evaluator:
             tenant: owner of the samples; tenants do not see each other's results.
             is_wanted: called periodically; when it returns False, the work is dropped.
             while_waiting: returns a context manager that is entered if the work takes longer than `FAST_SECONDS`. If
-                it raises, the work is dropped.
+                entering it raises, the work is dropped.
 
         Raises:
             AbandonedError: the work was dropped, because `is_wanted` returned False.

@@ -65,7 +65,7 @@ class LocalRules:
 
         Args:
             name: name of the rule.
-            tenant: owner of the samples. An isolated process never gets samples of two tenants, except for programs.
+            tenant: owner of the samples. Only processes of the pool for programs get samples of more than one tenant.
 
         Raises:
             UnknownSourceError: there is no such rule; the message lists the known rules.

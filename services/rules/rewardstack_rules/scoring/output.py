@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Output:
-    """The capture output of one call, up to a limit."""
+    """The captured output of one call, up to a limit."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -37,7 +37,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The capture text, with unencodable characters escaped."""
+        """The captured text, with unencodable characters escaped."""
         text = "".join(self._pieces).encode(errors="backslashreplace").decode()
         return text + " ..." if self._left < 0 else text
 

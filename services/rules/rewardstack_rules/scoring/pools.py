@@ -24,7 +24,10 @@ BACKSTOP = 6
 """A sample that runs programs is stopped after CODE_TIMEOUT times this factor, if the limits of its tests fail to end
 it."""
 CODE_ADDRESS_SPACE = 16 * 1024 * MIB
-"""Address space, in bytes, that a process that runs programs may add. The programs themselves have lower limits."""
+"""Address space, in bytes, that a process of the pool for programs may add after its fork.
+
+Programs run in other processes, which have lower limits.
+"""
 
 
 class Pool(Enum):
@@ -46,7 +49,7 @@ class Pool(Enum):
 
 
 def isolation_config(settings: RuleSettings, pool: Pool = Pool.BUILT_IN) -> IsolationConfig:
-    """Return the configuration of a pool. All processes of a server or trainer get an equal one.
+    """Return the configuration of a pool. All processes of a server or trainer get an equal one, and so share the pool.
 
     Only pools for custom functions import custom files, and only their processes get the additional permissions that
     the operator has set.

@@ -62,7 +62,10 @@ class RewardReader:
         self._names: dict[str, set[str]] = {}
 
     def labels(self, requests: Sequence[Request], scores: Sequence[Score]) -> list[str]:
-        """Return the metric label of each sample: its route if that combines or shapes scores, else its scorer."""
+        """Return the metric label of each sample: its route if the route combines or shapes scores, else its scorer.
+
+        A sample with neither has the label `none`.
+        """
         return [
             self._info(request.data_source).name or score.source or "none"
             for request, score in zip(requests, scores, strict=True)

@@ -1,6 +1,7 @@
 """Scorers of the pipeline that run rules: inline if their run time is bounded, else in processes that can be killed.
 
-The math verifier decides clear cases inline, and sends the rest to isolated processes.
+The math verifier decides clear cases inline. For other samples, it sends a question to isolated processes: the text of
+the answer and the answers in the references. It gets back the verdict.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Isolation:
 
 
 class LocalSample(NamedTuple):
-    """A sample, and the question for the math verifier that decides it; None if the rule needs the whole sample."""
+    """A sample, and the question that the math verifier must decide; None if the rule needs the whole sample."""
 
     item: Item
     question: Question | None = None
@@ -237,7 +238,8 @@ class IsolatedRule(LocalRule):
 class ProgramRule(IsolatedRule):
     """Scores by running the policy's programs.
 
-    Tenants take turns on the isolated processes of this rule, which they share: programs run in other processes.
+    Tenants share the isolated processes of this rule, and take turns on them. This is safe, because programs run in
+    other processes.
 
     Args:
         rule: the rule.
@@ -311,7 +313,11 @@ class VerifierRule(LocalRule):
         self._batcher: Batcher[LocalSample, VerifierOutcome] = Batcher(self._decide, window=0)
 
     def inline(self, sample: LocalSample) -> Score | LocalSample:
-        """Return the score of a clear case; else return the sample with the question that decides it."""
+        """Return the score of a clear case, or of a sample with invalid options; else return the sample.
+
+        The returned sample has the question that decides it, unless it is too long or has no reference, or an error
+        occurs.
+        """
         item = sample.item
         if len(item.solution) > MAX_INLINE or not item.references:
             return sample

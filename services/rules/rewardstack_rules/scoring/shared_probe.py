@@ -22,7 +22,10 @@ class SharedProbe:
         self._result: tuple[bool, float] | None = None
 
     def get(self) -> bool:
-        """Return the latest result. If it has expired, run the probe, unless another thread already does."""
+        """Return the latest result. If it has expired, run the probe first.
+
+        While another thread runs the probe, return the expired result, or wait if there is no result yet.
+        """
         latest = self._result
         if self._probing.acquire(blocking=latest is None):
             try:

@@ -20,7 +20,7 @@ from rewardstack_rules.code.inside.processes import TICK, StallDetector, address
 from rewardstack_rules.isolation.process import cpu_seconds, die_with_parent, silence
 
 PAUSE = 0.002
-"""Seconds until the first look at a child, and by how much longer each next one waits."""
+"""Seconds of the first wait between two checks of a child. Each further wait is longer by this, up to `TICK`."""
 PROGRAMS = {"script": programs.script, "call": programs.call, "binary": programs.binary, "build": programs.build}
 
 
@@ -91,7 +91,7 @@ def _kill(group: int) -> None:
 
 
 def _watch(pid: int, cpu: float, wall: float, timeout: float) -> dict[str, Any]:
-    """Wait for a child, and return the result for its `launcher.Process`; kill it if it exceeds a limit or stalls."""
+    """Wait for a child, and return its result for `launcher.Process`. Kill it if it exceeds a limit or stalls."""
     stall = StallDetector(wall, timeout)
     pause, killed = 0.0, ""
     while (ended := os.wait4(pid, os.WNOHANG))[0] == 0:

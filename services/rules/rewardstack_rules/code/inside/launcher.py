@@ -1,12 +1,13 @@
 """Forks a confined process for each program: `PYTHON launcher.py SOCKET PARENT BOUNDARY COMPILER`.
 
-The runner starts it. COMPILER is the path of a compiler for a launcher that compiles and runs no program, else empty.
+The runner starts this script. SOCKET is a descriptor, and PARENT the runner's process id. COMPILER is the path of a
+compiler if the launcher only compiles, and empty if it runs programs.
 
 The launcher never reads a program or a test: the forked processes read and write through descriptors. Messages on the
 socket are JSON. The runner sends `[id, program, limits, options]` with descriptors to start a process, `["kill", id]`
-to kill it, and `["pid", id]` to ask for its process id. The launcher sends `["ready", version, folder]` (the
-compiler's folder, which the runner removes) or `["broken", why]` at
-its start, and then `[id, "exit", status, CPU seconds, peak bytes]`, `[id, "pid", pid]` and `[id, "fault", why]`.
+to kill it, and `["pid", id]` to ask for its process id. At its start, the launcher sends `["ready", version, folder]`
+(the compiler's folder, which the runner removes) or `["broken", why]`. Later, it sends `[id, "exit", status,
+CPU seconds, peak bytes]`, `[id, "pid", pid]` and `[id, "fault", why]`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ TOOLS = (
 """Folders of compilers, in addition to `READABLE`."""
 NOT_FOR_COMPILERS = ("kill", "tgkill", "setsid", "setpgid", "memfd_create")
 EXECUTING = ("binary", "build")
-"""Programs of the launcher that execute a file, and need none of Python's any more."""
+"""Names of programs that execute another file. Their processes need not read Python's files any more."""
 PREFIX, STALE_SECONDS = "rewardstack-build-", 3600
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 NO_LANDLOCK = (
@@ -73,7 +74,7 @@ class Launcher:
     Args:
         control: the socket to the runner.
         confinement: the `Confinement` that each forked process enters.
-        executing: that of a process which executes a compiled program.
+        executing: the `Confinement` of a process that executes a compiled program.
     """
 
     def __init__(self, control: socket.socket, confinement: Any, executing: Any) -> None:
@@ -153,7 +154,8 @@ class Launcher:
 
         ident, program, limits, options = words
         try:
-            if program in EXECUTING:  # with two users, the kernel and the C library restrict what is executed
+            if program in EXECUTING:
+                # If the real and the effective user differ, the kernel and the C library restrict executed files.
                 os.setresuid(-1, os.getuid(), os.getuid())
             die_with_parent(launcher)
             os.setsid()
@@ -176,7 +178,10 @@ class Launcher:
 
 
 def _kill(pid: int) -> None:
-    """Kill a process and those that it started (a compiler's); it is the leader of a group soon after its fork."""
+    """Kill a process and the processes that it started, as a compiler does.
+
+    A process that has just been forked does not lead a process group yet, and is killed alone.
+    """
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -197,7 +202,7 @@ def _make_folder() -> str:
 
 
 def _confinements(compiler: str, folder: str) -> list[Any]:
-    """Return the confinement of each process, and that of processes that execute a compiled program.
+    """Return two confinements: that of ordinary processes, and that of processes that execute a compiled program.
 
     Args:
         compiler: path of the compiler; empty if none is run.
@@ -215,7 +220,7 @@ def _confinements(compiler: str, folder: str) -> list[Any]:
 
 
 def _give_up_root() -> None:
-    """Switch from root to `nobody`: the limit of threads does not apply to root.
+    """Switch from root to `nobody`, because the limit of threads does not apply to root.
 
     If `nobody` cannot read the interpreter, only the real user id changes, and the process keeps root's file access.
     """

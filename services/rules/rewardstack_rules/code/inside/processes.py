@@ -79,7 +79,7 @@ class StallDetector:
 
     Args:
         wall: total seconds during which all processes may be asleep at the same time.
-        timeout: seconds after which processes that have not ended are starved, because the machine is busy.
+        timeout: seconds after which processes that have not ended count as starved: the machine is too busy.
 
     Attributes:
         checked: time of the last check, by the monotonic clock.

@@ -226,7 +226,7 @@ class Channel:
 
 
 def exception(name: str, message: str, bases: list[str]) -> Exception:
-    """Return a local exception for one that the other process raised.
+    """Return a local exception for one that the other process raised; a `RuntimeError` if no built-in type fits.
 
     Args:
         name: name of the exception's type.

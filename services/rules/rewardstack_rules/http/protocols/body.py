@@ -24,8 +24,10 @@ JSON_TYPES: dict[type, str] = {
     dict: "an object",
 }
 LEVELS = 128
-"""Number of levels to which JSON is pruned if it is too deep for Python's parser. A sample may have fewer levels than
-this, so a later check still finds the pruned one too deep."""
+"""Number of levels to which JSON is pruned if it is too deep for Python's parser.
+
+This is more than a sample may have (`json_types.MAX_DEPTH`), so a pruned sample still becomes unscored as too deep.
+"""
 MAX_BRACKETS = 2**22
 """Maximum number of opening brackets in JSON that is pruned. Pruning that many takes about a second."""
 

@@ -29,7 +29,10 @@ JOB_ID = re.compile(r"^[0-9a-f]{32}\Z")
 NUMBER = re.compile(r"^[0-9]{1,15}\Z", re.ASCII)
 RESULTS_TYPE = "application/x-ndjson"
 LIMIT_RETRY_AFTER = 5
-"""Value of the Retry-After header, in seconds, if an API key has reached a limit. By then, one of its jobs may end."""
+"""Value of the Retry-After header, in seconds, if an API key has reached a limit.
+
+By then, one of the key's jobs may have ended.
+"""
 
 
 @blueprint.post("/jobs")
@@ -67,7 +70,11 @@ def cancel(job_id: str) -> Response:
 
 @blueprint.get("/jobs/<job_id>/results")
 def results(job_id: str) -> Response:
-    """Return the results. An incomplete job needs `partial=1`, and its results end before the first missing chunk."""
+    """Return the results. For an incomplete job, `partial=1` is required.
+
+    Workers score a job in chunks of samples. The results of an incomplete job end before the first chunk without a
+    result.
+    """
     first, count = _number("start", 0), _number("count", None)
     partial = request.args.get("partial", "0")
     if partial not in ("0", "1"):

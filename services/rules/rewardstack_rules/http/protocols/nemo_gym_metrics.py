@@ -1,7 +1,7 @@
 """Compute statistics of verified responses, per task and in total, as NeMo Gym's `nemo_gym/reward_profile.py` does.
 
-The statistics have the same names, order and omissions as those of `compute_aggregate_metrics` there, but are computed
-without pandas.
+The statistics have the same names and the same order as those of NeMo Gym's `compute_aggregate_metrics`, and the same
+ones are omitted, but they are computed without pandas.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ Row = dict[str, float]
 
 
 def aggregate(responses: Sequence[Any]) -> dict[str, Any]:
-    """Return `group_level_metrics` (a record per task), `agent_metrics`, and their means as `key_metrics`.
+    """Return `group_level_metrics` (a record per task), `agent_metrics` (of all responses) and `key_metrics`.
+
+    `key_metrics` has the means of `agent_metrics`.
 
     Args:
         responses: replies of `/verify`, each with the index of its task and of its rollout; both default to 0. In the

@@ -27,7 +27,10 @@ EXPLANATION_COPIES = 8
 
 
 def get_source(body: Mapping[str, Any]) -> str:
-    """Return the `data_source` of a request. The reward type comes from the body, the query, or the server's settings.
+    """Return the `data_source` of a request.
+
+    The reward type comes from the body. If the body has none, it comes from the query, or else from the server's
+    settings.
 
     Raises:
         ApiError: 400; the reward type is not a string.

@@ -1,4 +1,4 @@
-"""Read the samples of a job from a JSON body as in `/v1/score`, or from JSONL of any length, line by line."""
+"""Read the samples of a job: from a JSON body as in `/v1/score`, or line by line from JSONL."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ LINE_VALUES = 100_000
 
 
 def read_samples() -> Iterable[Request]:
-    """Return an iterator over the samples of the request's body. It validates each sample when it reads it.
+    """Return an iterator over the samples of the request's body.
+
+    The iterator validates each sample when the sample is read, and raises the same errors as this function.
 
     Raises:
         ApiError: 400 for a malformed body or sample, 413 for a line that is too large, 415 for another content type.
@@ -69,7 +71,8 @@ def _parse_lines(pieces: Iterable[bytes]) -> Iterator[Any]:
 def _body_lines() -> Iterator[bytes]:
     """Yield the body in pieces, as `read_pieces`; charge each piece to the budget while it is in use."""
     limit = g.charge.max_bytes
-    request.max_content_length = limit + 1  # Flask cuts off a body without a length there, silently
+    # Flask silently truncates a body without a Content-Length at this limit. One byte more shows that it is too long.
+    request.max_content_length = limit + 1
     read = 0
     try:
         for piece in read_pieces(request.stream, LINE_BYTES):
