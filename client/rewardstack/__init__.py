@@ -1,7 +1,7 @@
 """Rewards for reinforcement learning of language models, from services outside the trainer.
 
 The top level has the public modules (`api`, `score`, `errors`, the `*_remote` files that trainers load,
-`remote_rm_client`), `settings`, and `client`, which manages the scorers and cache of a process. The command
+`remote_rm_client`), `settings`, and `client`, which manages the scorers and caches of each event loop. The command
 `rewardstack` is another distribution (`rewardstack_cli`). The packages:
 
 - `core`: deadlines, batching, the event loop, the wire format; imports none of the packages below

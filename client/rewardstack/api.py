@@ -254,7 +254,7 @@ def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
 
 
 def check_groups(requests: Sequence[Request], remedy: str, threads: int | None = None) -> None:
-    """Check that every group that a judge compares can be complete.
+    """Check that a judge that compares the samples of a group gets all of them at the same time.
 
     Args:
         requests: the samples of a batch.

@@ -76,7 +76,7 @@ class Client:
 
 
 def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) -> Pipeline:
-    """Return a pipeline with all routes, for the tenant (cache namespace) of the settings' API key.
+    """Return a pipeline with all routes, for the tenant (cache namespace) of the reward server's API key.
 
     Raises:
         RouteError: a route is invalid.
@@ -275,7 +275,7 @@ def check_groups(requests: Sequence[Request], settings: Settings, remedy: str, t
 
 @lru_cache(maxsize=8)
 def _warn_of_divided_group(count: int, size: int) -> None:
-    """Log, once for each pair, that the responses to one prompt are compared in several groups."""
+    """Warn, once for each pair of arguments, that the responses to one prompt are compared in several groups."""
     log.warning(
         "%s is %d, and a batch has %d responses to one prompt: they are compared in %d separate groups; "
         "if the trainer samples %d responses, set %s to %d",
@@ -285,7 +285,7 @@ def _warn_of_divided_group(count: int, size: int) -> None:
 
 @lru_cache(maxsize=8)
 def _cached_route_table(settings: Settings, registered: tuple[Route, ...]) -> RouteTable:
-    """Return the route table from a cache: this runs for each batch, and reading the files takes milliseconds."""
+    """Return the route table from a cache: `check_groups` needs it for each batch, and reading the files is slow."""
     return route_table(settings)
 
 

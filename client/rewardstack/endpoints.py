@@ -1,7 +1,7 @@
-"""Reads the file in `REWARDSTACK_ENDPOINTS`: the URLs and keys of a stack on other machines, which may move.
+"""Reads the file in `REWARDSTACK_ENDPOINTS`: the URLs and keys of a stack whose servers may move to other machines.
 
 The stack replaces the whole file every few seconds. Each check opens the file again, because on shared storage an open
-file does not show changes by other machines. There is no thread and no lock, so forks are safe.
+file does not show changes by other machines. This module has no thread and no lock, so forks are safe.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ class EndpointsFile:
         self._is_stale = False
 
     def servers(self) -> Mapping[str, Any]:
-        """Return the values of all variables in the file, by name; read it at most every `CHECK_INTERVAL` seconds.
+        """Return the value of each variable that the file may set, by name.
+
+        The file is read at most every `CHECK_INTERVAL` seconds.
 
         Raises:
             SettingsError: the file is invalid, and no earlier content is known.

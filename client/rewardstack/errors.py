@@ -13,7 +13,7 @@ RewardstackError
 │   ├── UnreachableError            no connection, a lost connection, or an endpoint that hangs
 │   │   └── RefusedError            the connection was refused
 │   ├── OverloadError               a temporary error (408, 425, 429, 502, 503, 504, 520 to 524, 529)
-│   ├── RejectedError               a final error (any other 4xx)
+│   ├── RejectedError               a final error (any other status below 500, or a spent quota or budget)
 │   └── ReplyError                  an error (any other 5xx) or an invalid reply
 ├── ScoringError                    a sample has no score and `on_error` is `raise`; carries all scores
 └── FailureRateError                more of the recent samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows

@@ -147,8 +147,8 @@ class Score:
     def accuracy(self) -> float | None:
         """The value of verl's `acc`: the part `acc` or `accuracy` of the reward if it has one, else the reward.
 
-        verl's reward managers do the same for a reward function that returns a number. The reward is not rounded to 0
-        or 1, because DAPO drops groups in which all samples have the same `acc`.
+        verl's reward managers also use the reward as `acc` if a reward function returns only a number. The reward is
+        not rounded to 0 or 1, because DAPO drops groups in which all samples have the same `acc`.
         """
         parts = self.parts or {}
         return parts.get("acc", parts.get("accuracy", self.value))

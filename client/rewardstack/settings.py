@@ -44,7 +44,7 @@ SERVERS = {
 }
 """The variables that a file in `REWARDSTACK_ENDPOINTS` sets instead of the environment, and their `Settings` fields."""
 SERVER_VARIABLES = ("REWARD_SERVER_API_KEYS",)
-"""Variables of the reward server whose names are similar to variables of the client."""
+"""Variables of the reward server that look like misspelled variables of the client, but are not reported as such."""
 SPELLINGS = {name.replace("REWARD_SERVER_", "REWARDSTACK_"): name for name in READ} | {name: name for name in READ}
 """The variables by their names, and by probable wrong names, such as `REWARDSTACK_URL`."""
 
@@ -145,7 +145,8 @@ class Settings:
         """Return the current settings.
 
         Raises:
-            SettingsError: a variable is malformed, or the `endpoints` file is invalid; the error names the variable.
+            SettingsError: a variable is malformed or contradicts another, or the `endpoints` file is invalid; the error
+                names the variable.
         """
         if environ is os.environ:
             _warn_of_misspelled()

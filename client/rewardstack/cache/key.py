@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
     Args:
         text: the key as a string.
-        deterministic: whether scoring a sample again gives the same score; equal samples in flight then share one call.
+        deterministic: whether scoring a sample again gives the same score. If so, equal samples in flight share a call.
         range: valid range of the scores under this key; cached scores outside the range are ignored.
     """
 
@@ -106,8 +106,8 @@ def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
 
     Args:
         item: the sample.
-        fields: names of fields; `*` for all, except fields that only a server's settings may set. If they include
-            `data_source` and `extra_info` does not have it, the value is the sample's `data_source`.
+        fields: names of fields; `*` for all, except fields that only a server's settings may set. `CLIENT_FIELDS` are
+            left out. The value of `data_source` is the sample's `data_source` if `extra_info` has no such field.
     """
     extra = item.extra
     if not fields or not (extra or DATA_SOURCE in fields):

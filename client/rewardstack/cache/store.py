@@ -27,7 +27,7 @@ return found
 """
 """Lua script that reads strings, and skips keys of other types.
 
-It returns at most one byte more than the size limit of a string, so that the caller can detect larger values.
+`ARGV[1]` is the maximum size of a string. One byte more is returned, so that the caller can detect larger strings.
 """
 WRITE = "for i = 1, #KEYS do redis.call('SET', KEYS[i], ARGV[i + 1], 'EX', ARGV[1]) end"
 """Lua script that writes values with one command; with a command per value, redis-py takes five times as long."""
@@ -100,6 +100,8 @@ class Store(Generic[T]):
         self, keys: Sequence[str], is_plausible: Callable[[str, T], bool] = lambda key, value: True
     ) -> dict[str, T]:
         """Return the valid values in Redis by key, and put them in this process's memory.
+
+        If Redis fails, return only the values that were read before the failure.
 
         Args:
             keys: the keys to look up.

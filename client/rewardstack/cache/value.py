@@ -30,7 +30,10 @@ def encode(key: str, score: Score) -> bytes:
 
 
 def decode(key: str, data: bytes) -> Score | None:
-    """Return the score in `data`, with 0.0 in place of -0.0; None if `data` is not a valid score for `key`."""
+    """Return the score in `data`; None if `data` is not a valid score for `key`.
+
+    -0.0 becomes 0.0, and `CONTROLS` in texts are escaped.
+    """
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):

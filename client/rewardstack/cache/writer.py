@@ -14,13 +14,13 @@ T = TypeVar("T")
 MAX_BATCH = 128
 """Maximum number of values per write; more would block the event loop for too long."""
 WINDOW = 0.05
-"""Seconds to collect values before a write; a round trip takes as long as writing about twenty values."""
+"""Seconds to collect values before a write. Few large writes are faster: a round trip costs as much as 20 values."""
 FLUSH_TIMEOUT = 1.5
 """Time limit for all writes of `flush`, in seconds; longer than the timeout of one write (`cache.link.TIMEOUT`)."""
 
 
 class Writer(Generic[T]):
-    """Queues values and writes them later; belongs to one event loop.
+    """Queues values and writes them later; belongs to one event loop. If a write fails, the whole queue is dropped.
 
     Args:
         write: writes pairs of key and value, and returns whether it succeeded.

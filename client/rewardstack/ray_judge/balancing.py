@@ -17,7 +17,7 @@ from typing import Protocol
 from rewardstack.errors import RewardstackError, UnreachableError
 
 MAX_IN_FLIGHT = 2048
-"""Maximum number of requests in flight per engine; more requests are refused with status 429."""
+"""Maximum number of requests in flight per engine, on average over the engines; others are refused with status 429."""
 CHECK_INTERVAL = 0.5
 """Seconds between pings of a lost engine."""
 
@@ -44,7 +44,7 @@ class FrozenRewardInferenceClient:
 
     Args:
         engines: the engines.
-        max_in_flight: maximum average number of requests in flight per engine.
+        max_in_flight: the limit of all requests in flight, divided by the number of engines.
     """
 
     def __init__(self, engines: Sequence[Engine], max_in_flight: int = MAX_IN_FLIGHT) -> None:
@@ -60,7 +60,10 @@ class FrozenRewardInferenceClient:
         return len(self._lost) < len(self._engines)
 
     def state(self) -> list[dict[str, object]]:
-        """Return for each engine its `name`, its requests `in_flight`, and its error (`lost`; empty if it is up)."""
+        """Return the `name`, the number of requests `in_flight` and the error `lost` of each engine.
+
+        `lost` is empty if the engine is up.
+        """
         return [
             {"name": one.name, "in_flight": self._in_flight[one], "lost": self._lost.get(one, "")}
             for one in self._engines

@@ -1,4 +1,4 @@
-"""Start the engines of a service: each is an actor in its own placement group, which Ray restarts if it is lost."""
+"""Start the engines of a service. Each engine is an actor in its own placement group; Ray restarts a lost actor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rewardstack.ray_judge.options import EngineOptions
 from rewardstack.transport.ray_actor import call
 
 MAX_CONCURRENCY = 4096
-"""Maximum number of concurrent calls of an engine's actor; vLLM schedules the requests among them."""
+"""Maximum number of concurrent calls to an engine's actor. The actor passes all requests on to vLLM's scheduler."""
 UNLIMITED = -1
 """Ray's value for an unlimited number of restarts."""
 

@@ -57,7 +57,7 @@ class EngineOptions:
         return Path(self.model).is_dir()
 
     def flags(self, *, uses_gpu: bool) -> list[str]:
-        """Return the arguments of `vllm serve`, the same as for a judge server.
+        """Return the arguments of `vllm serve`, equivalent to those of a judge server.
 
         Args:
             uses_gpu: whether the engine runs on GPUs.

@@ -81,7 +81,8 @@ class RewardInferenceService:
         """Return the text of the judge's reply, unparsed.
 
         Args:
-            messages: the chat; put a policy's text into a separate message, or between fences.
+            messages: the chat. Put a policy's text into a separate message or between fences, so that the judge can
+                distinguish it from your instructions.
             temperature: sampling temperature; 0 for greedy decoding.
             max_tokens: maximum length of the reply, in tokens.
             seconds: timeout in seconds.

@@ -6,8 +6,8 @@ The route (how to score) is the row's `data_source`, else `REWARD_TYPE`. The ref
 `answer`, `ground_truth`, `label` and `solution` that has a value.
 
 AReaL 1.0.4 tries a call up to four times, with a timeout of 15 s per try (`areal/api/reward_api.py`). If the last try
-times out, AReaL logs a warning and uses the reward 0; if it raises an exception, AReaL raises it, too. Therefore
-`reward` raises an exception after `TIMEOUT`, before AReaL's timeout.
+times out, AReaL logs a warning and uses the reward 0. If the last try raises an exception, so does AReaL. Therefore
+`reward` raises an exception after `TIMEOUT`, which is before AReaL's timeout.
 """
 
 from __future__ import annotations

@@ -134,9 +134,13 @@ class Columns:
     ) -> list[Request]:
         """Return a request for each row.
 
-        A request's `extra_info` combines the following; later items take precedence: the last user message as
-        `question`, `self.extra_info`, the column `extra_info` without its null fields, and the columns in
-        `self.fields`.
+        A request's `extra_info` combines the following; later items take precedence:
+
+        - the last user message, or a prompt that is a string, as `question`
+        - the prompt as `messages`, if it has more than the text of one message, and the column `extra_info` has no task
+        - `self.extra_info`
+        - the column `extra_info`, without null and NaN fields
+        - the columns in `self.fields` and `completion_tokens`, without null and NaN values
 
         Args:
             prompts: strings or chat messages.

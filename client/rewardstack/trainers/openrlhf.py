@@ -1,4 +1,4 @@
-"""OpenRLHF: a reward function for `--reward.remote_url`, which needs no reward server for judges and embeddings.
+"""OpenRLHF: a reward function for `--reward.remote_url`. Routes to judges and embeddings need no reward server.
 
     --reward.remote_url "$(python -c 'from rewardstack.trainers import openrlhf; print(openrlhf.__file__)')"
     --data.label_key answer

@@ -3,10 +3,11 @@
     trainer.override_entrypoint=rewardstack.trainers.skyrl
     environment.env_class=rewardstack
 
-`skyrl.train.entrypoints.main_base` then calls `main` in this module. The `env_class` of a row takes precedence. A row's
-`data_source` names its route (how to score its responses). Three keys are optional:
+`skyrl.train.entrypoints.main_base` then calls `main` in this module. If a row has an `env_class`, it takes precedence
+over `environment.env_class`. A row's `data_source` names its route (how to score its responses). Three keys are
+optional:
 
-- `environment.skyrl_gym.rewardstack.data_source=ROUTE`: the route of every row.
+- `environment.skyrl_gym.rewardstack.data_source=ROUTE`: the route of every row, instead of the row's `data_source`.
 - `environment.skyrl_gym.rewardstack.on_error`: the error policy for samples without a score.
 - `environment.skyrl_gym.max_env_workers`: how many responses are scored concurrently (32 by default).
 
@@ -93,7 +94,7 @@ class RewardstackEnv(BaseTextEnv):
         self._score: Score | None = None
 
     def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
-        """Return the prompt unchanged; store the last user message as the problem for judges if the row has none."""
+        """Return the prompt unchanged; store its last user message as the task for judges, unless the row has one."""
         self._extra = add_task(self._extra, last_text(prompt, "user") or "")
         return prompt, {}
 

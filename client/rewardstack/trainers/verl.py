@@ -48,7 +48,7 @@ class Arguments:
         options: default options of the route; the sample's `extra_info` takes precedence.
         on_error: policy for samples without a score (`zero`, `lexical`, `raise`); None for the route's policy.
         timeout: time limit of a call in seconds; None to wait as long as the services return results.
-        others: further arguments, which are ignored; unknown names are logged.
+        others: further arguments, which are ignored; a warning names them, except those that verl itself adds.
 
     Raises:
         RequestError: `on_error` is "none".

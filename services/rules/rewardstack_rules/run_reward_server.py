@@ -1,8 +1,8 @@
 """Start a reward server: `python -m rewardstack_rules.run_reward_server --reward-type math_verifier --port 6000`.
 
-Without `--workers` the server is a single process, for tests, even if REWARD_WORKERS is set. With `--workers` or
-`RELOAD=on` it runs under gunicorn. It logs "Running on" once it accepts requests. Arguments override the environment
-variables of `settings_table.py`.
+With `--workers` or `RELOAD=on`, the server runs under gunicorn. Without both, it is a single process, for tests, even
+if REWARD_WORKERS is set. It logs "Running on" once it accepts requests. Arguments override the environment variables of
+`settings_table.py`.
 """
 
 from __future__ import annotations

@@ -65,7 +65,8 @@ class RuleSettings:
         function_allow: additional permissions of confined custom functions (`confinement.syscalls.ADDABLE`).
         verify_timeout: timeout of one sample in an isolated process, in seconds.
         verify_processes: number of isolated processes.
-        code: settings for running programs; None if programs are not run on this machine.
+        code: settings for running programs, here or on SandboxFusion servers; None if programs are not run, or if the
+            servers in `CODE_SANDBOX_URL` run them.
     """
 
     function_files: tuple[Path, ...]
@@ -123,7 +124,7 @@ class Settings(RuleSettings):
         job_limits: limits of each API key in the queue.
         page_explains: whether the status page has a form that explains scores.
         metrics_dir: directory in which the processes of a server keep their counters; empty for a single process.
-            prometheus_client reads the environment variable itself.
+            prometheus_client does not get this value, but reads `PROMETHEUS_MULTIPROC_DIR` itself.
         worker_metrics_port: port of a worker's `/metrics`; 0 for none.
         reload: whether to reload reward functions and routes when they change.
     """
@@ -201,7 +202,11 @@ class Settings(RuleSettings):
 
 
 def _code(value: Mapping[str, Any]) -> CodeSettings | None:
-    """Return the settings for running programs; None if they are off, or if programs run in an external sandbox."""
+    """Return the settings for running programs; None if programs are not run, or CODE_SANDBOX_URL names servers for it.
+
+    Raises:
+        SettingsError: both CODE_SANDBOX_URL and SANDBOX_FUSION_URL are set.
+    """
     urls = value[FUSION]
     if urls and value[SANDBOX]:
         both = f"{FUSION} and {SANDBOX} are both set, but only one may name the servers that run programs"

@@ -40,9 +40,10 @@ class Confinement:
     Args:
         allow: names of system calls, or of groups of them, to allow in addition (`syscalls.ADDABLE`).
         files: additional files and folders that the process can read, and write if `write` is allowed.
-        only: the only files and folders that the process can read (and execute if `programs` is allowed), besides
-            `files`: those of the system and of installed code are then excluded. This also allows pairs of stream
-            sockets, which asyncio needs, and refuses whatever makes the kernel kill the process with SIGKILL.
+        only: files and folders that the process can read in addition to `files`, instead of those of the system and of
+            installed code. It can also execute them if `programs` is allowed. With `only`, pairs of stream sockets are
+            allowed, because asyncio needs them, and calls by which a process can have the kernel send it SIGKILL are
+            refused.
         without: names of system calls to refuse.
 
     Raises:
@@ -141,7 +142,7 @@ def make_confinement(allow: Sequence[str] = (), files: Sequence[str] = ()) -> Co
 
 
 def _system_rules(code: int) -> Iterator[tuple[str, int]]:
-    """Yield the default Landlock rules: paths of the system, with the rights `code`, and of installed code, to read."""
+    """Yield the default Landlock rules: `code` for paths of the system, and reading for devices and installed code."""
     trees = dict.fromkeys([*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])
     yield from ((path, code) for path in trees)
     yield from ((path, landlock.READ) for path in (*DEVICES, OWN_PROCESS))

@@ -53,9 +53,10 @@ RLIMITS = tuple(range(1, 15))
 
 
 class Argument(NamedTuple):
-    """A condition on one argument of a system call: one half of it AND `mask` must be one of `values`.
+    """A condition on one half of an argument of a system call: the half AND `mask` must be one of `values`.
 
-    For a number the low half suffices: it is all that the kernel reads of the numbers that are restricted here.
+    For integers, a condition on the low half suffices, because the kernel ignores the high half of those that are
+    restricted here. For a pointer, both halves need a condition.
     """
 
     position: int
@@ -121,7 +122,8 @@ def compile_filter(
 
     Args:
         machine: the architecture, a key of `ARCHITECTURES`.
-        groups: names of groups, whose conditions in `GROUP_CONDITIONS` apply; the calls to allow must be in `calls`.
+        groups: names of groups, whose conditions in `GROUP_CONDITIONS` apply. This does not allow the calls of a group:
+            they must be in `calls`.
         calls: names of additional system calls to allow.
         without: names of system calls to refuse.
 

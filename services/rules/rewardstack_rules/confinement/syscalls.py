@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Number(NamedTuple):
-    """The number of a system call on each architecture; None where it has none."""
+    """The number of a system call on each architecture; None if the architecture does not have the call."""
 
     x86_64: int | None
     aarch64: int | None

@@ -45,7 +45,7 @@ class Background:
         return True
 
     def finish(self) -> None:
-        """Wait for all threads. If an exception interrupts the wait, such as that of a signal, release their work."""
+        """Wait for all threads. If an exception interrupts the wait, e.g. because of a signal, release their chunks."""
         try:
             for thread in list(self._running):
                 thread.join()

@@ -7,7 +7,7 @@
 | the run's budget is used up | committed; samples that were not scored for this reason are `failed` |
 | a sample is malformed | the sample is `unscored`; the others are scored |
 | scoring a sample raises, or the sample cannot be read | the sample is `failed`; the others are scored |
-| its samples wait for a model | scored in a background thread, or sent to `MODEL_QUEUE` until a thread is free |
+| a sample may wait for a model or a program | scored in a free background thread, else sent to `MODEL_QUEUE` |
 | its job is canceled, or another worker has the chunk | dropped |
 | the worker dies | another worker starts the chunk; after `MAX_DEATHS` deaths its samples are `failed` |
 """

@@ -36,8 +36,8 @@ ChunkId = tuple[str, int]
 class ChunkJob(Job):
     """An RQ job: one delivery of one chunk.
 
-    RQ itself would import and call any function that a queue entry names, and send requests to its webhooks. This class
-    calls only `FUNCTION`, so that write access to the queue's Redis does not suffice to run code in a worker.
+    RQ itself would import and call any function that a queue entry names, and send requests to the entry's webhooks.
+    This class calls only `FUNCTION`, so write access to the queue's Redis does not suffice to run code in a worker.
     """
 
     @property
@@ -87,7 +87,7 @@ class Delivery:
         return sum(queue.count for queue in self.queues)
 
     def waiting(self) -> set[ChunkId]:
-        """Return the ids of the queued chunks, from RQ's ids (JOB-NUMBER-RANDOM, see `_entry`); ignore others."""
+        """Return the ids of the queued chunks, parsed from RQ's ids (`_entry`). Ignore entries with malformed ids."""
         found = (ident.split("-") for queue in self.queues for ident in self._idents(queue, 0, -1))
         return {(parts[0], int(parts[1])) for parts in found if len(parts) == 3 and parts[1].isdecimal()}
 

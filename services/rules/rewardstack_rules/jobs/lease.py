@@ -28,7 +28,7 @@ class Lease:
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def is_held(self) -> bool:
-        """Return whether this worker still holds the chunk: no other worker has it, and its job has not ended."""
+        """Return whether, at the last renewal, no other worker had the chunk, and the chunk's job had not ended."""
         return not self._lost.is_set()
 
     def __enter__(self) -> Lease:

@@ -107,7 +107,7 @@ class Ledger:
         self._call(self._postpone, chunk, chunk.holder, delay, pack_partial(done))
 
     def release(self, chunk: Chunk) -> None:
-        """Return a chunk to the queue without counting the attempt."""
+        """Release a chunk without counting the attempt. The next sweep sends the chunk again, unless it is queued."""
         self._call(self._postpone, chunk, chunk.holder, 0, "")
 
     def commit(self, chunk: Chunk, replies: Sequence[Record]) -> str:

@@ -1,4 +1,4 @@
-"""Metrics of jobs. Each scrape reads them from the queue's Redis, where all servers and workers count."""
+"""Metrics of jobs. All servers and workers count in the queue's Redis, from which each scrape reads the metrics."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ The keys of a job are:
 - `meta`: a hash with the job's state
 - `input`, `results`: hashes from chunk number to bytes
 - `partial`: a hash from chunk number to the results so far, for chunks that are retried
-- `due`: a sorted set of the chunks without a result, by the time of the next check
+- `due`: a sorted set of the chunks without a result, by the time after which the sweeper may send them again
 - `tries`: a hash with four values for each started chunk: the number of attempts, the number of postponements, the
   name of the attempt that holds the lease, and the end of the lease
 
@@ -65,8 +65,8 @@ FINISHING = (
 redis.call('HDEL', counts, '')
 """
 )
-"""Prefix of scripts that must run even if the memory of Redis is full, because they end work or free memory. In that
-case, Redis refuses a script only if its first write needs memory."""
+"""Prefix of scripts that must run even if the memory of Redis is full, because they end work or free memory. If the
+memory is full, Redis refuses a script whose first write may need memory. The first write here is a deletion."""
 
 STORE = (
     PRELUDE
@@ -207,8 +207,9 @@ return {'committed'}
 )
 """Commit the result of a chunk that has none. If it is the job's last chunk, end the job and return its state.
 
-The argument `field` names an option that is invalid in every sample of the chunk. A job of several samples has failed,
-with `reason`, if the same option is invalid in all its chunks; `meta` tracks this in its `field`."""
+The argument `field` names an option that is invalid in every sample of the chunk, or is empty. A job has failed if all
+its samples are `failed`. A job of several samples has also failed, with `reason`, if the same option is invalid in all
+its chunks; `meta` tracks this in its `field`."""
 
 CANCEL = FINISHING + "if is_open() then close('canceled') return 1 end return 0"
 """Cancel a job, so that no more chunks are started or committed. Return 0 if it has already ended."""

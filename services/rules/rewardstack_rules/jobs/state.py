@@ -61,7 +61,7 @@ def read_state(job_id: str, values: Sequence[bytes | None]) -> JobState | None:
     """Return the state of a job from the values of `FIELDS`; None if there is no such job.
 
     Raises:
-        LookupError, ValueError: the values are invalid.
+        LookupError, ValueError, OverflowError: the values are invalid.
     """
     fields = {name: value.decode() for name, value in zip(FIELDS, values, strict=True) if value is not None}
     if "items" not in fields:

@@ -22,7 +22,7 @@ from rewardstack_rules.jobs.submission import Submission
 from rewardstack_rules.settings import Settings
 
 GRACE = 30.0
-"""Seconds after the submission after which a chunk that is neither queued nor started counts as lost."""
+"""A chunk counts as lost if it is neither queued nor started this many seconds after the job's submission."""
 
 EXPIRED = "its samples expired while they were sent; send them again, and faster"
 KEY_CONFLICT = "the queue holds something else under this Idempotency-Key; send another one"

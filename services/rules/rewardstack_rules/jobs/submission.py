@@ -19,9 +19,9 @@ from rewardstack_rules.jobs.limits import job_too_large, too_many_bytes
 from rewardstack_rules.jobs.link import FULL, RedisClient
 
 CHUNK_CHARACTERS = 2**22
-"""Maximum number of characters of a chunk, unless a single sample has more."""
+"""Maximum number of characters of a chunk, unless a single sample or group has more."""
 UNFINISHED_SECONDS = 3600
-"""Seconds after its last stored chunk at which an unfinished submission expires, because its server may have died."""
+"""Seconds without a new chunk after which an unfinished submission expires. Its server may have died."""
 ENTRY_BYTES = 2048
 """Approximate memory, in bytes, that a chunk needs in the queue in addition to its samples."""
 INPUT_SHARE = 0.5
@@ -34,7 +34,7 @@ class Submission:
     Args:
         redis: client of the queue's Redis.
         keys: keys of the job.
-        chunk_size: maximum number of samples in a chunk.
+        chunk_size: maximum number of samples in a chunk, unless a single group has more.
         limit_bytes: limit of the job's tenant in the queue, in bytes; None for no limit.
         group_of: returns the group of a sample; the members of a group are in one chunk.
     """

@@ -12,9 +12,9 @@ from rewardstack_rules.jobs.keys import OPEN, SILENCE, SWEEP, WORKERS, JobKeys
 from rewardstack_rules.jobs.link import RedisClient, parse_errors, redis_errors
 
 INTERVAL = 2.0
-"""Seconds between a worker's heartbeats, and minimum seconds between two sweeps of all workers together."""
+"""Seconds between a worker's heartbeats, and minimum seconds between two sweeps, even by different workers."""
 PICK_UP_SECONDS = 5.0
-"""Seconds after sending a chunk after which it counts as lost if it is neither queued nor started."""
+"""A chunk counts as lost if it is neither queued nor started this many seconds after it was last sent again."""
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """A worker for jobs: `python -m rewardstack_rules.jobs.worker`. Start as many as you need.
 
 A worker scores one chunk at a time, plus some that wait for models (`background`). It does not fork for each chunk, so
-connections, caches and isolated processes are reused. After SIGTERM it finishes its chunks. After a second SIGTERM or
-SIGKILL, other workers score them.
+connections, caches and isolated processes are reused. After SIGTERM it finishes its chunks. If a second SIGTERM or a
+SIGKILL ends it earlier, other workers score the chunks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from rewardstack_rules.scoring.reload import Reloader
 from rewardstack_rules.settings import SECRETS, Settings
 
 LIFE_SECONDS = 60
-"""Seconds after its last heartbeat for which RQ still lists a worker. Workers send heartbeats more often."""
+"""Seconds without a heartbeat after which RQ no longer lists a worker. Workers send heartbeats more often."""
 MAINTENANCE_SECONDS = 60
 PAUSE = 2.0
 """Seconds before a worker that lost its connection to the queue reconnects."""
@@ -70,7 +70,7 @@ class ChunkWorker(SimpleWorker):
     stopping = False
     """Whether a signal has asked this process to stop."""
     reloading = False
-    """Whether the process stops to restart with changed reward functions (`RELOAD=on`)."""
+    """Whether this stop is for a restart with changed reward functions (`RELOAD=on`)."""
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """Handle the first signal: finish the current chunks, then stop."""
@@ -130,7 +130,7 @@ def _work(url: str) -> None:
     worker: ChunkWorker | None = None
     try:
         worker = ChunkWorker(
-            [MODEL_QUEUE, QUEUE],  # chunks in `MODEL_QUEUE` have waited longer
+            [MODEL_QUEUE, QUEUE],  # read `MODEL_QUEUE` first, because its chunks have waited longer
             connection=connect(url, QUEUE_RETRIES),
             job_class=ChunkJob,
             queue_class=Queues,

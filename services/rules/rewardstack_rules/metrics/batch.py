@@ -1,4 +1,4 @@
-"""The rewards of a batch that the metrics count. Importing this module needs no prometheus_client, unlike counting."""
+"""The rewards of a batch that the metrics count. Unlike `metrics.rewards`, this module needs no prometheus_client."""
 
 from __future__ import annotations
 

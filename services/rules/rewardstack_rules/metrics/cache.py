@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 TIMEOUT = 1.0
-"""Timeout of a command to the cache, in seconds; equal to the timeout for scoring (`rewardstack.cache.link.WAIT`)."""
+"""Timeout of a command to the cache, in seconds; as for scoring (`rewardstack.cache.link.TIMEOUT`)."""
 
 
 class CacheCollector(Collector):

@@ -17,7 +17,8 @@ FILE = "groups"
 EXPIRY = 300.0
 """Seconds without a sample after which a group expires, so that later samples of its prompt are a new group."""
 SETS, WAYS = 2048, 8
-"""Numbers of sets and of groups per set; 16,384 groups in total. A new group replaces the oldest of its set."""
+"""Number of sets, and of groups per set; 16,384 groups in total. The digest of a group selects its set. A new group
+replaces the group in the set that has been without a sample for longest."""
 SLOT = struct.Struct("<16sdddQ")
 """A group: its digest, the time of its last sample, its lowest and highest reward, and its number of samples."""
 SIZE = SLOT.size * WAYS
@@ -45,8 +46,8 @@ class Groups:
             groups: rewards by the group's digest of 16 bytes.
 
         Returns:
-            The number of groups that have reached two samples with this call, and the number of groups whose rewards
-            now differ, and were equal before this call or are all from this call.
+            The number of groups that reach two samples in this call, and the number of groups whose rewards differ for
+            the first time in this call.
         """
         with self._locked():
             now = time.monotonic()

@@ -69,7 +69,7 @@ class _Histogram(Histogram):
 
 
 class _Histograms(Collector):
-    """The histograms of all routes as one metric, for a process without a directory of counts."""
+    """The histograms of all routes as one metric. With a metrics directory, `scrape` reads the files there instead."""
 
     def __init__(self) -> None:
         self.routes: dict[str, _Histogram] = {}

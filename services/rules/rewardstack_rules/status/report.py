@@ -239,7 +239,10 @@ def _service(service: str, address: str, up: bool | None, problem: str) -> Recor
 
 
 def _with_prefix(gauges: Mapping[Key, float], prefix: str | tuple[str, ...]) -> Record:
-    """Return the values of metrics whose names have a prefix, by name; a metric with a label is a dict by its value."""
+    """Return the values of the metrics whose names have a prefix, by name.
+
+    A metric with a label has a dict instead, with a value for each value of the label.
+    """
     found: Record = {}
     for (name, *labels), value in gauges.items():
         if name.startswith(prefix):

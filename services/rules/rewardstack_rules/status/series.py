@@ -49,7 +49,9 @@ class Series:
                 self._closed.pop(old, None)
 
     def increases(self, now: int) -> list[Snapshot]:
-        """Return the counts of each of the last `MINUTES`, the earliest first. A minute without a snapshot has none.
+        """Return the counts of each of the last `MINUTES` minutes, the earliest first.
+
+        A minute without a snapshot has no counts: they are among those of the next minute with a snapshot.
 
         Args:
             now: the last minute.

@@ -22,7 +22,7 @@ PREFIX = "rewardstack:status"
 REPLICAS = f"{PREFIX}:replicas"
 """A sorted set of replicas, by the time of their last write."""
 LIFE = 7200
-"""Seconds after its last write after which a replica's data expires."""
+"""Seconds without a write after which a replica's data expires."""
 WAIT = 1.0
 """Timeout of a command, in seconds."""
 MAX_REPLICAS = 64
