@@ -167,7 +167,10 @@ def test_lost_service(cluster: dict[str, str], own_actor: str, monkeypatch: pyte
     assert statuses(scores) == {"failed": 8}
     assert all(own_actor in score.reason for score in scores), scores[0].reason
     with service(name=own_actor):
-        assert statuses(rewardstack.score(samples(8, "Then it is"))) == {"ok": 8}
+        end = time.monotonic() + 60  # a health probe has to find the new one
+        while statuses(rewardstack.score(samples(8, "Then it is"))) != {"ok": 8}:
+            assert time.monotonic() < end
+            time.sleep(0.2)
 
 
 def test_tensor_parallel(cluster: dict[str, str]) -> None:
