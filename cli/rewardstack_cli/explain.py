@@ -58,11 +58,11 @@ def run(args: argparse.Namespace) -> int:
     """Explain the score of a sample.
 
     Returns:
-        The exit status: 0 if the score is `ok` or `fallback`, 1 if it is `unscored` or `failed`, 2 if the sample or a
-        setting is wrong.
+        The exit status: 0 if the score is `ok` or `fallback`, 1 if it is `unscored` or `failed`, 2 if a field of
+        the sample is wrong (`explanation.error`).
 
     Raises:
-        RewardstackError: the sample cannot be read, or no route matches its source.
+        RewardstackError: the sample cannot be read, no route matches its source, or a setting is invalid.
     """
     sample = _read_sample(args)
     explanation = asyncio.run(explain(sample, Settings.from_env(), on_error=args.on_error, limit=args.timeout))

@@ -27,7 +27,7 @@ SLOW_SECONDS = 1.0
 """A step is announced after this many seconds."""
 TAIL_LINES = 20
 ERRORS = ("Error: ", "Exception: ", "[emerg] ", "FATAL", "Fatal error", "Resource temporarily unavailable")
-"""Markers: texts in the line with the cause of a failure in the logs of Python, nginx, Redis and others."""
+"""Markers. A line with one of these texts, in a log of Python, nginx, Redis or others, names the cause of a failure."""
 NAME = f"{string.ascii_letters}{string.digits}._"
 """Characters that may directly precede a marker, such as `Value` in `ValueError: `."""
 SEARCHED_BYTES = 2**20
@@ -96,7 +96,7 @@ def exit_status(command: Callable[[], None]) -> int:
         say(f"ERROR: {explain_os_error(error)}", sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\ninterrupted; make down stops what runs", file=sys.stderr)
+        print("\ninterrupted; to stop what still runs: make down", file=sys.stderr)
         return 130
     return 0
 

@@ -30,12 +30,13 @@ TEMPORARY_PREFIX = "rewardstack-"
 """Prefix of the temporary folder's name if it is outside the run directory."""
 DEFAULT = ".run"
 SUPERVISOR = "supervisor.supervisord"
-"""Module that the session leader of a stack's processes runs. Its last argument is a file in the run directory."""
+"""Module of supervisord, the session leader of a stack's processes. The last argument of its command is a file in the run
+directory."""
 MOUNT_PROGRAMS = ("squashfuse", "squashfuse_ll", "fuse-overlayfs")
 """Programs that mount an image without root. They survive if the process group of the program in the image is killed,
 because they are in another group."""
 MARK = ".rewardstack"
-"""File that marks a directory as created by a stack. Other directories are not changed."""
+"""File that marks a directory as created by a stack."""
 MARKS = (MARK, "supervisord.conf", "compose.json")
 """Files that show that a stack created a directory. Earlier versions created no `MARK`."""
 PUBLISHED = ("published.json", "endpoints.json")
@@ -139,7 +140,7 @@ class RunDir:
     def _require_trusted(self, path: Path) -> None:
         """Check that no other user can create files in the directory, because commands trust its files.
 
-        The owner of the checkout is trusted, because commands run the checkout's code.
+        Root is trusted, and the owner of the checkout, because commands run the checkout's code.
 
         Args:
             path: the directory, or a link to it.
@@ -182,7 +183,7 @@ class RunDir:
         """Create the directory, accessible only by its owner.
 
         Raises:
-            StackError: the directory contains other files.
+            StackError: the directory contains files, but no stack has created it (see `require_own`).
         """
         self.require_own()
         for directory in (self.path, self.logs, self.queue, self.caches, self._programs):
@@ -233,7 +234,7 @@ class RunDir:
         return self.path / f"{service}.group"
 
     def process_group(self, service: str) -> int | None:
-        """Return the process group of a service's last start; None if the service has never started."""
+        """Return the process group of a service's last start; None if it is not known."""
         try:
             return int(self.group_file(service).read_text())
         except (OSError, ValueError):
@@ -244,7 +245,8 @@ class RunDir:
         """Lock the directory against another `make up` or `make down`.
 
         Raises:
-            StackError: another `make up` or `make down` is running, or the directory contains other files.
+            StackError: another `make up` or `make down` is running, or no stack has created the directory (see
+                `require_own`).
         """
         self.require_own()
         with (self.path / "lock").open("w") as file:
@@ -261,7 +263,7 @@ class RunDir:
         new.replace(self._state)
 
     def load(self) -> Running | None:
-        """Return the saved state of the stack; None if there is none, or if the machine has booted since it was saved.
+        """Return the saved state of the stack; None if there is no valid one, or if the machine has booted since.
 
         Raises:
             OSError: the directory cannot be read.
@@ -277,7 +279,7 @@ class RunDir:
         self._state.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove everything that the stack has created in the directory, including jobs; keep other files.
+        """Remove everything that the stack has created in the directory, including jobs, and files named like its own.
 
         Raises:
             OSError: something cannot be removed.
@@ -286,7 +288,7 @@ class RunDir:
             shutil.rmtree(self.temporary)
         for folder in (self.logs, self.queue, self.caches, self.secrets, self._programs, self._tmp):
             if folder.is_symlink():
-                folder.unlink()  # the user created the link, so its target does not belong to the stack
+                folder.unlink()  # its target is removed already, or belongs to the user who created the link
             elif folder.exists():
                 shutil.rmtree(folder)
         for pattern in WRITTEN:

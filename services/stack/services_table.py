@@ -40,8 +40,9 @@ class Probe:
     Args:
         ready: path that answers 200 when the service accepts requests; empty for a service without HTTP.
         live: path that answers 200 while the process works, even if it is busy.
-        command: command for `ready` inside the container, for deployments that cannot probe over HTTP.
-        live_command: command for `live`, if it differs from `command`.
+        command: command that succeeds inside the container when the service accepts requests, for services without HTTP
+            and deployments that cannot probe over HTTP.
+        live_command: the same while the process works, if it differs from `command`.
     """
 
     ready: str = ""
@@ -82,7 +83,7 @@ class Service:
         command: program and fixed arguments; the deployment fills in `{model}` and `{config}`.
         options: additional arguments, whose values are settings.
         more_options: setting with additional arguments in shell syntax; they come last.
-        port: port in a container or pod; 0 if there is none, and for the gateway, which has a port for each service.
+        port: port in a container or pod; 0 if there is none, and for the gateway, which has several.
         probe: health checks.
         startup_timeout: setting with the maximum seconds until the service is healthy.
         stop_signal: signal that starts a graceful stop.
@@ -164,7 +165,7 @@ VLLM_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1"}
 VLLM_CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 """Environment of vLLM on CPUs. Threads are not bound to cores, because all servers would choose the same cores."""
 VLLM_SECRETS = {"VLLM_API_KEY": "LLM_JUDGE_SERVER_API_KEY", "HF_TOKEN": "HF_TOKEN"}
-"""Secrets of judge and reward model, which share a port and a key."""
+"""Secrets of the judge and the reward model, which clients reach at one port of the gateway, with one key."""
 
 SERVICES = {
     service.name: service

@@ -41,7 +41,7 @@ class RunningStack:
     Args:
         settings: settings of the stack.
         services: names of the running services.
-        addresses: URLs of servers and cache to score the bundled samples with, by the client's variables.
+        addresses: variables of the client, with the URLs of the servers and the cache that score the bundled samples.
         judge_model: model of the default judge; empty without a judge.
         summarize: prints how to reach the stack.
     """
@@ -64,11 +64,11 @@ class Plan:
         running: names of the services that already run.
         ports: address and port by setting.
         held: ports that the running services have bound.
-        left_out: by name, the reason why a service is omitted, or monitoring or the GPUs are not used.
+        left_out: what is left out (a service, `monitoring` or `GPU`), each with the reason.
         warnings: warnings to print, for example about memory.
         apply: starts the stack and waits until it is healthy.
-        changes: returns a line for each change to the running stack; None if no stack runs, or if the changes cannot
-            be determined.
+        changes: a function that returns a line for each change to the running stack. It is None if no stack runs, or if
+            the changes cannot be determined.
     """
 
     backend: str

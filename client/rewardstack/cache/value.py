@@ -12,12 +12,12 @@ from rewardstack.score import Score
 MAX_FIELDS = 7
 """Maximum number of elements in an encoded score, a JSON list: the end of the key, then the fields of the score."""
 MAX_BYTES = 2**13
-"""Maximum size of an encoded score, in bytes: enough for a reason of 500 characters in any script, and 60 parts."""
+"""Maximum size of an encoded score, in bytes: enough for a reason of 500 characters and 60 parts with short names."""
 CHECK = 8
 """Number of characters from the end of the key that are stored with a score, to detect a score for another key."""
 
 CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Control characters other than tabs and line ends, and characters that change the direction of text."""
+"""Control characters except tabs and line feeds, and characters that change the direction of text."""
 
 
 def encode(key: str, score: Score) -> bytes:
@@ -51,7 +51,9 @@ def decode(key: str, data: bytes) -> Score | None:
         return None
     label_mass, agreement = (share if share is None else share + 0.0 for share in (label_mass, agreement))
     parts = parts and {_escape(name): part + 0.0 for name, part in parts.items()}
-    return Score(float(value) + 0.0, "ok", _escape(reason or ""), source, True, 0.0, label_mass, parts, agreement)
+    return Score(
+        float(value) + 0.0, "ok", _escape(reason or ""), _escape(source), True, 0.0, label_mass, parts, agreement
+    )
 
 
 def _are_parts(parts: Any) -> bool:

@@ -84,7 +84,8 @@ def _parts(scores: Sequence[Score]) -> dict[str, float]:
 def group_of(request: Request, tenant: str = "") -> bytes | None:
     """Return the 16-byte digest of a sample's group; None if the sample has no group ID, problem or reference.
 
-    The samples of a group have the same `extra_info["group_id"]`, or else the same source, problem and references. Use
+    The samples of a group have the same source and `extra_info["group_id"]`, or else the same source, problem and
+    references. Use
     this for statistics only: it accepts any sample, and compares only parts of long texts. Judges use
     `scorers.judge.groups.group_name`, which compares whole texts and raises if a sample does not name its group.
 

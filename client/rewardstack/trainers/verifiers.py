@@ -1,4 +1,4 @@
-"""verifiers and prime-rl: a reward function that you can add to any task set in the configuration.
+"""verifiers and prime-rl: a reward function that the configuration can add to any taskset.
 
 If the tasks' data have a `data_source`, set `--env.taskset.task.rewards.rewardstack.fn
 rewardstack.trainers.verifiers:reward`, or in TOML, `fn = "rewardstack.trainers.verifiers:reward"` in the table

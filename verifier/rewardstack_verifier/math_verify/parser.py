@@ -1,4 +1,4 @@
-"""Extract answers as math_verify's parser does: `parse` and its config classes."""
+"""`parse` and its config classes, with the interface of math_verify's parser. Most options have no effect."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class LatexExtractionConfig:
     """Look for formulas.
 
     Args:
-        try_extract_without_anchor: whether the last formula or number counts if there is no box or announcement.
+        try_extract_without_anchor: whether the last formula or number is the answer if there is neither a box nor a
+            phrase such as "the answer is". If several configurations are given, one True is enough.
         boxed_match_priority: no effect; a box always has priority.
         normalization_config: no effect.
     """
@@ -45,7 +46,8 @@ class ExprExtractionConfig:
     """Look for plain expressions.
 
     Args:
-        try_extract_without_anchor: whether the last formula or number counts if there is no box or announcement.
+        try_extract_without_anchor: whether the last formula or number is the answer if there is neither a box nor a
+            phrase such as "the answer is". If several configurations are given, one True is enough.
     """
 
     try_extract_without_anchor: bool = True
@@ -57,7 +59,8 @@ class StringExtractionConfig:
 
     Args:
         strings: no effect.
-        try_extract_without_anchor: whether the last formula or number counts if there is no box or announcement.
+        try_extract_without_anchor: whether the last formula or number is the answer if there is neither a box nor a
+            phrase such as "the answer is". If several configurations are given, one True is enough.
         lowercase: no effect.
     """
 
@@ -81,7 +84,8 @@ def parse(
 
     Args:
         pred: a response, or a reference such as `$\\frac{1}{2}$`.
-        extraction_config: where an answer may be; the result is empty if no configuration is given.
+        extraction_config: configurations, of which only `try_extract_without_anchor` has an effect; if there are none,
+            the result is empty.
         fallback_mode: no effect.
         extraction_mode: no effect; at most one answer is returned.
         parsing_timeout: no effect.

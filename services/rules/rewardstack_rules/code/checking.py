@@ -17,8 +17,8 @@ ACCEPTED, REJECTED = 0, (1, 2, 4, 7, 8)
 """Exit statuses of testlib.
 
 `ACCEPTED` means that the output is right. `REJECTED` has the statuses for a wrong answer, a wrong format, surplus
-output, points (a partial score) and missing output. 3 means that the tests are at fault. Checkers use no other
-statuses.
+output, points (a partial score) and missing output. 3 means that the tests are at fault. Any other status
+is no verdict.
 """
 
 

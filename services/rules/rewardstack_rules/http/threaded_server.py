@@ -1,4 +1,4 @@
-"""The reward server in a single process, without gunicorn (`run_reward_server` without `--workers`)."""
+"""The reward server in a single process, without gunicorn (`run_reward_server` without `--workers` and `RELOAD=on`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Handler(WSGIRequestHandler):
             super().handle()
 
     def run_wsgi(self) -> None:
-        """Answer one request, and count it as in flight until then."""
+        """Answer one request, and count it as in flight until it is answered."""
         with cast(_Server, self.server).count_request():
             super().run_wsgi()
 

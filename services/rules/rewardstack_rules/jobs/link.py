@@ -30,8 +30,8 @@ def connect(url: str, retries: int = 2, timeout: float = TIMEOUT) -> RedisClient
 
     Args:
         url: URL of the queue's Redis.
-        retries: number of retries of a command if the connection fails, up to `PAUSE` seconds apart. A command may then
-            run twice, so all commands must be safe to repeat.
+        retries: number of retries of a command if the connection fails, up to `PAUSE` seconds apart. A command may
+            then run several times, so all commands must be safe to repeat.
         timeout: timeout of one attempt, in seconds.
     """
     retry = Retry(ExponentialBackoff(cap=PAUSE, base=0.05), retries)
@@ -51,7 +51,8 @@ def redis_errors() -> Iterator[None]:
     except OutOfMemoryError as error:
         raise OverloadError(FULL) from error
     except RedisError as error:
-        remedy = AWAY if isinstance(error, redis.ConnectionError) else ""
+        is_refused = isinstance(error, (redis.AuthenticationError, redis.exceptions.AuthorizationError))
+        remedy = AWAY if isinstance(error, redis.ConnectionError) and not is_refused else ""
         raise UnreachableError(f"the queue (REWARD_QUEUE_URL): {_first_line(error)}{remedy}") from error
 
 

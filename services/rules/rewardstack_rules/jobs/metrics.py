@@ -1,4 +1,4 @@
-"""Metrics of jobs. All servers and workers count in the queue's Redis, from which each scrape reads the metrics."""
+"""Metrics of jobs. Servers and workers keep their counts in the queue's Redis, from which each scrape reads them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COUNTERS = {
         ("submitted", "finished", "failed", "canceled"),
     ),
     "rewardstack_job_chunks": (
-        "Chunks of jobs: committed; committed before by another attempt; retried; scored for a job that had ended.",
+        "Chunks of jobs: `committed`; `duplicate`: committed before; `retried`; `dropped`: the job had ended.",
         "event",
         "chunks_",
         ("committed", "duplicate", "retried", "dropped"),

@@ -37,22 +37,22 @@ SAMPLES = Counter("rewardstack_samples_total", "Samples scored, by route and sta
 CACHE_HITS = Counter("rewardstack_cache_hits_total", "Samples whose score was read from the cache.", ["route"])
 MODEL_REQUESTS = Counter(
     "rewardstack_model_requests_total",
-    "Requests sent to judges and embedding servers, including retries, by the route of the samples.",
+    "Requests sent to model servers (judges, reward models, embedding servers), including retries, by route.",
     ["route"],
 )
 TOKEN_REPORTS = Counter(
     "rewardstack_model_replies_counted_total",
-    "Replies of judges and embedding servers that reported their tokens; those of other replies are unknown.",
+    "Replies of model servers that reported their tokens. The tokens of other replies are not counted.",
     ["route"],
 )
 TOKENS = Counter(
     "rewardstack_model_tokens_total",
-    "Tokens that judges and embedding servers reported as read (`prompt`) and written (`completion`).",
+    "Tokens that model servers reported as read (`prompt`) and written (`completion`).",
     ["route", "kind"],
 )
 CACHE_WRITE_ERRORS = Counter(
     "rewardstack_cache_write_errors_total",
-    "Values that were not written to the result cache: it refused them, or too many were pending.",
+    "Values that were not written to the result cache: Redis refused them, or too many were pending.",
 )
 CACHE_REFUSED = Counter(
     "rewardstack_cache_refused_total",
@@ -60,7 +60,7 @@ CACHE_REFUSED = Counter(
 )
 COMPARISONS = Counter(
     "rewardstack_math_comparisons_total",
-    "Math answers compared in isolated processes: by their `values`, or left `undecided`.",
+    "Math answers compared in isolated processes, by result: `values` if compared, `undecided` if a limit was reached.",
     ["result"],
 )
 CODE_TESTS = Counter(
@@ -68,11 +68,16 @@ CODE_TESTS = Counter(
     "Tests of programs, by verdict; `fault` if the sandbox failed.",
     ["verdict"],
 )
-CODE_SECONDS = Counter("rewardstack_code_cpu_seconds_total", "CPU seconds of programs, or seconds that they slept.")
-CODE_LAUNCHERS = Counter("rewardstack_code_launcher_restarts_total", "Launchers of programs that died during a test.")
+CODE_SECONDS = Counter(
+    "rewardstack_code_cpu_seconds_total",
+    "CPU seconds of programs; of one that slept for too long, the time that it was allowed to sleep.",
+)
+CODE_LAUNCHERS = Counter(
+    "rewardstack_code_launcher_restarts_total", "Program launchers that died during a test and were restarted."
+)
 CAUSES = Counter(
     "rewardstack_causes_total",
-    "Samples without a score of their own, by status and cause; causes quote nothing of a sample.",
+    "Samples whose status is not `ok`, by status and cause; causes quote nothing of a sample.",
     ["route", "status", "cause"],
 )
 ITEM_SECONDS = Histogram(
@@ -106,7 +111,7 @@ def count_scores(scores: Sequence[Score], routes: Sequence[str]) -> None:
         scores: the scores.
         routes: the label `route` of each score.
     """
-    # Increment each counter once, not once per sample, because an increment writes to a file.
+    # Increment each counter once, not once per sample, because an increment writes to a file. Histograms cannot.
     counts: Counts[tuple[str, str, bool]] = Counts()
     causes: Counts[tuple[str, str, str]] = Counts()
     for score, route in zip(scores, routes, strict=True):
@@ -123,11 +128,11 @@ def count_scores(scores: Sequence[Score], routes: Sequence[str]) -> None:
 
 
 def count_usage(route: str, usage: Usage) -> None:
-    """Count the requests to a judge or an embedding server, or the tokens of one reply.
+    """Count the requests to a model server, or the tokens of one reply.
 
     Args:
         route: the label `route`.
-        usage: the number of requests sent; if it is 0, the tokens that one reply reported.
+        usage: what to count: the requests, or if there are none, the tokens of one reply.
     """
     if usage.requests:
         _start_token_counters(route)
@@ -149,7 +154,7 @@ def count_rejected_cache_values(values: int) -> None:
 
 
 def count_comparisons(by: Iterable[str]) -> None:
-    """Count comparisons of math answers, by the method of comparison."""
+    """Count comparisons of math answers, by result: `values` or `undecided`."""
     for name, count in Counts(by).items():
         COMPARISONS.labels(name).inc(count)
 
@@ -177,7 +182,8 @@ def _start_token_counters(route: str) -> None:
 def _latency_histogram(route: str) -> Histogram:
     """Return a route's latency histogram.
 
-    The first call also starts the route's counters at 0, so that Prometheus sees the first failure as an increase.
+    The first call also starts the route's counters at 0, so that Prometheus sees the first failure in a later batch as
+    an increase.
     """
     for status in STATUSES:
         SAMPLES.labels(route, status)

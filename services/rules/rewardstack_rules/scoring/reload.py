@@ -98,7 +98,8 @@ def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path]
         os._exit(0)
     os.close(writer)
     text = b""
-    # Do not wait for the end of the pipe: a server process that was forked in between also holds it open.
+    # Stop at the newline, not at the end of the pipe: a server process that was forked before `writer` was closed here
+    # keeps the pipe open.
     while not text.endswith(b"\n") and select.select([reader], [], [], LOAD_SECONDS)[0]:
         if not (part := os.read(reader, 65_536)):
             break
@@ -106,7 +107,11 @@ def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path]
     os.close(reader)
     with suppress(ChildProcessError):  # gunicorn may already have reaped the child
         os.waitpid(child, 0)
-    files, error = json.loads(text) if text.endswith(b"\n") else ([], f"no file was loaded within {LOAD_SECONDS} s")
+    files, error = (
+        json.loads(text)
+        if text.endswith(b"\n")
+        else ([], f"the files exited, or took more than {LOAD_SECONDS} s to load")
+    )
     return {*map(Path, files)}, error
 
 

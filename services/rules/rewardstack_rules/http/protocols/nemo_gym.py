@@ -54,7 +54,8 @@ def seed_session() -> Response:
 
 @blueprint.post("/verify")
 def verify() -> Response:
-    """Reply with the body and `reward`. For a sample without a score, also add the failure fields."""
+    """Reply with the body and `reward`. For a sample without a score that has a reward, also add the failure
+    fields."""
     body = read_object()
     fields = {name: value for name, value in body.items() if name not in REPLY_FIELDS}
     _check_json(fields)
