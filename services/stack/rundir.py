@@ -30,7 +30,7 @@ TEMPORARY_PREFIX = "rewardstack-"
 """Prefix of the temporary folder's name if it is outside the run directory."""
 DEFAULT = ".run"
 SUPERVISOR = "supervisor.supervisord"
-"""Module of supervisord, the session leader of a stack's processes. Its last argument is a file in the run directory."""
+"""Module of supervisord, the session leader of a stack. Its last argument is a file in the run directory."""
 MOUNT_PROGRAMS = ("squashfuse", "squashfuse_ll", "fuse-overlayfs")
 """Programs that mount an image without root. They survive if the process group of the program in the image is killed,
 because they are in another group."""
