@@ -306,7 +306,7 @@ def test_interrupted(tree: Tree) -> None:
         line = next(line for line in process.stdout if " healthy (" in line)
         process.send_signal(signal.SIGINT)
         shown = line + process.stdout.read()
-    assert (process.returncode, "interrupted; make down stops what runs" in shown) == (130, True)
+    assert (process.returncode, "interrupted; to stop what still runs: make down" in shown) == (130, True)
     assert tree.run("down").returncode == 0
     assert working_in(tree) == []
     assert tree.run("down").stdout == "nothing runs here\n"
