@@ -54,7 +54,7 @@ class Criterion(NamedTuple):
     """One criterion of a rubric.
 
     Args:
-        name: name of the criterion and of its part of the score; its number if the sample gives no valid, unique name.
+        name: name of the criterion and of its part of the score; its number if the sample has no valid, unique name.
         text: the text of the criterion, in one line.
         points: points for a response that meets the criterion; below 0 for an undesired property.
         choices: texts of the choices from worst to best; empty for a criterion that is met or not.

@@ -1,6 +1,6 @@
 """Reads the verdict of a checker, a program in a row of a data set that decides whether an output is right.
 
-If a checker gives no verdict, the sample is `unscored`, because the row is at fault.
+If a checker has no verdict, the sample is `unscored`, because the row is at fault.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def by_number(status: int, printed: bytes) -> bool | None:
 def by_status(status: int, printed: bytes) -> bool | None:
     """Return the verdict of a testlib checker, which is its exit status; None if it gives none.
 
-    A checker that exits with `ACCEPTED`, but prints 0 as its last word, gives none.
+    A checker that exits with `ACCEPTED`, but prints 0 as its last word, has none.
     """
     if status == ACCEPTED:
         return None if _last_number(printed) == 0 else True

@@ -13,9 +13,9 @@ import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
+from rewardstack.core.misspellings import find_closest
 from rewardstack_rules.code.languages import DEFAULT, LANGUAGES, find_language
 
 MOST_NAME = 200
@@ -40,7 +40,7 @@ EMPTY: tuple[Any, ...] = (None, "", [])
 NAMING = ("fn_name", "func_name", "function_name", "entry_point", "test_setup_code", *CHECKERS)
 """Fields without which the tests would be run in another way, so that a misspelled one is an error."""
 MISSPELLED = 0.85
-"""Similarity from which a field's name counts as a misspelled one of `NAMING` (`difflib.SequenceMatcher.ratio`)."""
+"""Similarity from which a field's name counts as a misspelled one of `NAMING`."""
 
 
 class TestsError(Exception):
@@ -221,9 +221,9 @@ def _refuse_misspelled(value: Mapping[str, Any]) -> None:
     """Raise TestsError if a text is in a field whose name is like one of `NAMING`."""
     for name, content in value.items():
         if isinstance(content, str) and content and name not in NAMING:
-            meant = get_close_matches(name[:MOST_NAME].lower(), NAMING, 1, MISSPELLED)
-            if meant and not value.get(meant[0]):
-                raise TestsError(f"unknown field {name!r:.40}; do you mean {meant[0]!r}?")
+            meant = find_closest(name, NAMING, MISSPELLED)
+            if meant and not value.get(meant):
+                raise TestsError(f"unknown field {name!r:.40}; do you mean {meant!r}?")
 
 
 def _checker_of(value: Mapping[str, Any]) -> Checker | None:
