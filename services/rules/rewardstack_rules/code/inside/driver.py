@@ -72,6 +72,7 @@ def _become(
             die_with_parent(driver)
             os.setsid()
             silence(0, 1, 2)
+            programs.replace_streams()
             set_limits(limits, born)
             options = dict(task["options"])
             if command := options.get("command"):

@@ -79,8 +79,10 @@ class Launcher:
 
     def __init__(self, control: socket.socket, confinement: Any, executing: Any) -> None:
         from rewardstack_rules.code.inside import processes, programs, tester
+        from rewardstack_rules.isolation.process import die_with_parent
 
         self._control = control
+        self._die_with_parent, self._set_limits = die_with_parent, processes.set_limits
         self._confinement, self._executing = confinement, executing
         self._programs = {
             "script": programs.script,
@@ -149,17 +151,14 @@ class Launcher:
 
     def _become(self, words: list[Any], fds: list[int], launcher: int) -> NoReturn:
         """Confine the forked process and run a program in it; never return to the launcher's loop."""
-        from rewardstack_rules.code.inside.processes import set_limits
-        from rewardstack_rules.isolation.process import die_with_parent
-
         ident, program, limits, options = words
         try:
             if program in EXECUTING:
                 # If the real and the effective user differ, the kernel and the C library restrict executed files.
                 os.setresuid(-1, os.getuid(), os.getuid())
-            die_with_parent(launcher)
+            self._die_with_parent(launcher)
             os.setsid()
-            set_limits(limits, self._born)
+            self._set_limits(limits, self._born)
             moved = [fcntl.fcntl(fd, fcntl.F_DUPFD, OPEN_FILES) for fd in fds]
             resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
             (self._executing if program == "binary" else self._confinement).limit_calls()
@@ -252,7 +251,7 @@ def _confined_launcher(control: socket.socket, parent: int, boundary: str, compi
         raise OSError(f"CODE_PYTHON is Python {sys.version.split()[0]}; name one of 3.10 or later")
     # Import everything now: later this process may be unable to read its code.
     from rewardstack_rules.code.inside import tester  # noqa: F401
-    from rewardstack_rules.code.inside.programs import replace_files
+    from rewardstack_rules.code.inside.programs import replace_files, replace_streams
     from rewardstack_rules.confinement import confinement as _  # noqa: F401
     from rewardstack_rules.confinement import landlock
     from rewardstack_rules.isolation.process import die_with_parent, hide_memory
@@ -267,6 +266,7 @@ def _confined_launcher(control: socket.socket, parent: int, boundary: str, compi
     confinement, executing = _confinements(compiler, folder)
     launcher = Launcher(control, confinement, executing)
     replace_files()
+    replace_streams()
     os.chdir(folder or "/")
     os.environ.clear()
     os.environ.update(ENVIRONMENT, TMPDIR=folder or "/tmp")

@@ -44,6 +44,9 @@ def preamble() -> Names:
 
 
 PREAMBLE = preamble()
+MODULE = ModuleType("__main__")
+"""The program's module, filled before processes are forked: each of them would copy hundreds of memory pages."""
+MODULE.__dict__.update(PREAMBLE, __builtins__=builtins, __file__=FILE)
 
 
 def replace_files() -> None:
@@ -70,6 +73,12 @@ def replace_files() -> None:
     tempfile.SpooledTemporaryFile = spooled  # type: ignore[assignment,misc]
 
 
+def replace_streams() -> None:
+    """Replace the standard input and output by streams for programs; call this before processes are forked."""
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(open(0, "rb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
+
+
 def read(fd: int) -> bytes:
     """Return the content of a memory file and close it; do not move its position, which other processes share."""
     data = os.pread(fd, os.fstat(fd).st_size, 0)
@@ -84,14 +93,13 @@ def load(source: bytes, name: str, arguments: Sequence[str] = ()) -> Names:
         code = compile(text, FILE, "exec", dont_inherit=True)
     except BaseException:  # SyntaxError, ValueError, RecursionError, MemoryError
         os._exit(EXIT_COMPILE)
-    module = ModuleType(name)
-    module.__dict__.update(PREAMBLE, __builtins__=builtins, __file__=FILE)
-    sys.modules[name] = module
+    MODULE.__name__ = name
+    sys.modules[name] = MODULE
     linecache.cache[FILE] = (len(text), None, text.splitlines(True), FILE)
     sys.argv = [FILE, *arguments]
     sys.setrecursionlimit(RECURSION_LIMIT)
-    exec(code, module.__dict__)
-    return module.__dict__
+    exec(code, MODULE.__dict__)
+    return MODULE.__dict__
 
 
 def _end(status: int) -> NoReturn:
@@ -134,8 +142,6 @@ def script(fds: list[int], options: Names) -> NoReturn:
     source = read(fds[0])
     arguments = connect(fds)
     status = 0
-    sys.stdin = sys.__stdin__ = io.TextIOWrapper(open(0, "rb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
-    sys.stdout = sys.__stdout__ = io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
     try:
         load(source, "__main__", arguments)
     except SystemExit as ending:
