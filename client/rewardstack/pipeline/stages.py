@@ -510,9 +510,9 @@ def replace_invalid(score: Score) -> Score:
         return score
     if value is None or not math.isfinite(value):
         return Score.failed(f"{value} is no reward", score.source)
-    others = {"label_mass": score.label_mass or 0.0, "agreement": score.agreement or 0.0, **(score.parts or {})}
+    others = {"label_mass": score.label_mass, "agreement": score.agreement, **(score.parts or {})}
     for name, number in others.items():
-        if not math.isfinite(number):
+        if number is not None and not math.isfinite(number):
             return Score.failed(f"{name} is {number}, not a finite number", score.source)
     return score
 

@@ -146,20 +146,21 @@ class Outage:
         ]
         return max(ends) - time.monotonic()
 
-    def _stalls(self, method: str, timeout: float) -> Sequence[Stall]:
+    def _stalls(self, method: str, deadline: SharedDeadline) -> Sequence[Stall]:
         """Return the stalls of all available endpoints; none unless each has lasted about as long as a call waits.
 
         Args:
             method: HTTP method of the call.
-            timeout: effective timeout of the call, in seconds.
+            deadline: deadline of the call.
         """
         endpoints = self._endpoints()
-        if not any(endpoint.stalls[method].is_active for endpoint in endpoints):
+        if not [endpoint for endpoint in endpoints if endpoint.stalls[method].is_active]:
             return ()
         up = [endpoint for endpoint in endpoints if endpoint.failure.down_since == math.inf]
         available = [endpoint for endpoint in up if endpoint.limiter.is_available] or up
         stalls = [endpoint.stalls[method] for endpoint in available]
-        return stalls if all(stall.seconds >= MIN_SHARE * timeout for stall in stalls) else ()
+        least = MIN_SHARE * deadline.effective_timeout
+        return stalls if all(stall.seconds >= least for stall in stalls) else ()
 
     def raise_if_stalled(self, method: str, deadline: SharedDeadline) -> None:
         """Raise if all available endpoints are stalled, unless this request should test for recovery.
@@ -167,12 +168,11 @@ class Outage:
         Raises:
             UnreachableError: the endpoints have been stalled for at least the time that the call would wait.
         """
-        timeout = deadline.effective_timeout
-        stalls = self._stalls(method, timeout)
+        stalls = self._stalls(method, deadline)
         if not stalls:
             return
         self.probe()
-        if any(stall.start_trial(timeout) for stall in stalls):
+        if any(stall.start_trial(deadline.effective_timeout) for stall in stalls):
             return
         seconds = max(stall.seconds for stall in stalls)
         causes = "; ".join(stall.cause for stall in stalls)
@@ -180,8 +180,10 @@ class Outage:
 
     def is_hopeless(self, method: str, timeout: AttemptTimeout) -> bool:
         """Return whether a queued call comes too late: the service is stalled, and the call has little time left."""
-        seconds = timeout.deadline.effective_timeout
-        return timeout.remaining() < (1 - MIN_SHARE) * seconds and bool(self._stalls(method, seconds))
+        deadline = timeout.deadline
+        if not self._stalls(method, deadline):
+            return False
+        return timeout.remaining() < (1 - MIN_SHARE) * deadline.effective_timeout
 
     async def wait_for_probe(self, deadline: SharedDeadline) -> None:
         """Start probing; wait for the first probe only if the last failure is outdated."""

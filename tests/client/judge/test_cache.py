@@ -14,6 +14,7 @@ from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge import plan
 from rewardstack.scorers.judge.dialect import UNKNOWN
 from rewardstack.scorers.judge.models import Model
+from rewardstack.scorers.judge.options import read_options
 from rewardstack.scorers.names import JUDGE_OPTIONS
 from rewardstack.transport import discovery
 from tests.client.conftest import Script
@@ -188,7 +189,7 @@ def test_keys_stay(monkeypatch: pytest.MonkeyPatch, case: dict[str, Any]) -> Non
     monkeypatch.setattr(plan, "_source_hash", lambda: "sources")
     plan._key_prefix.cache_clear()
     item = Item("It is 42.", ("42",), {"problem": "What is 6 times 7?", **case["extra_info"]})
-    asked_of = plan.make_plan(item, Destination(("http://j:8000",), ""))
+    asked_of = plan.make_plan(item, read_options(item.extra), Destination(("http://j:8000",), ""))
     known, unknown = Model("small", "/models/small"), Model("small", "/models/small", UNKNOWN)
     keys = [plan.cache_key(asked_of, model, "r1", "run") for model in (known, unknown)]
     plan._key_prefix.cache_clear()

@@ -19,7 +19,7 @@ from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.conversation import ShownParts, read_shown_parts
 from rewardstack.scorers.judge.models import Model
-from rewardstack.scorers.judge.options import Options, read_options
+from rewardstack.scorers.judge.options import Options
 from rewardstack.scorers.judge.request import is_deterministic, make_frame
 from rewardstack.scorers.judge.rubric import FIELD as RUBRICS
 from rewardstack.scorers.judge.rubric import GRADES, Answers, Rubric, format_criteria, read_rubric, valid_answers
@@ -79,16 +79,18 @@ class Plan(NamedTuple):
         return valid_answers(criteria) if self.options.verdict == "rubric" else ()
 
 
-def make_plan(item: Item, destination: Destination, *, allow_urls: bool = False, compares: bool = False) -> Plan:
+def make_plan(
+    item: Item, options: Options, destination: Destination, *, allow_urls: bool = False, compares: bool = False
+) -> Plan:
     """Return the plan for a sample; raise RequestError if it cannot be judged.
 
     Args:
         item: the sample.
+        options: the result of `read_options` for the sample.
         destination: the judge's servers and key.
         allow_urls: whether images may be URLs, which the judge then fetches.
         compares: whether the judge compares candidates, which needs no reference.
     """
-    options = read_options(item.extra)
     shown = read_shown_parts(item, options.view, hide=options.hide_reasoning, allow_urls=allow_urls)
     references = item.references if options.template.uses("REFERENCE_SOLUTION") else ("",)
     references = references or (("",) if compares else ())

@@ -110,13 +110,14 @@ class Judge(Relayable[Plan]):
         options = read_options(item.extra)  # first, so that invalid options are reported for every sample
         if options.view == "last_reply" and not item.solution.strip():
             return Score(0.0, reason=NO_ANSWER, source=self.source)
-        plan = self._plan(item, destination)
+        plan = self._plan(item, options, destination)
         return plan if plan.shown.candidate.strip() else Score(0.0, reason=NO_ANSWER, source=self.source)
 
     def plan(self, item: Item, destination: Destination | None) -> Plan:
         """Return the plan of the item even if the response has no answer; raise as `prepare` does."""
         item = self._with_fixed_options(item)
-        return self._plan(item, self._destination(item, destination))
+        destination = self._destination(item, destination)
+        return self._plan(item, read_options(item.extra), destination)
 
     def _destination(self, item: Item, destination: Destination | None) -> Destination:
         destination = destination or self._servers.destination(item.extra)
@@ -127,10 +128,11 @@ class Judge(Relayable[Plan]):
                 raise field_error("server_url", str(error)) from error
         return destination
 
-    def _plan(self, item: Item, destination: Destination) -> Plan:
+    def _plan(self, item: Item, options: Options, destination: Destination) -> Plan:
         named = self._named
         plan = make_plan(
             item,
+            options,
             destination,
             allow_urls=named is not None and named.allow_image_urls,
             compares=named is not None and named.comparison is not None,
