@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 import uuid
 from collections.abc import Mapping
 from functools import lru_cache
@@ -97,7 +98,7 @@ def make_plan(
     if not references:
         raise RequestError("ground_truth: missing, but the prompt template needs a reference", "ground_truth")
     rubric = _needed_rubric(options, item.extra)
-    return Plan(destination, options, shown, references, rubric=rubric)
+    return Plan(destination, options, shown, references, rubric=rubric, created_at=time.monotonic())
 
 
 def _needed_rubric(options: Options, extra: Mapping[str, Any]) -> Rubric:

@@ -140,7 +140,7 @@ class Judge(Relayable[Plan]):
         if not plan.options.clip_negative and not (named is not None and named.may_be_negative):
             why = "only a named judge can give values below 0: set it in judges.NAME.options"
             raise field_error("clip_negative", why)
-        return plan._replace(created_at=time.monotonic())
+        return plan
 
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
         """Return a cache key for each sample; None if the model, or the fields that the judge accepts, are unknown."""
@@ -225,7 +225,7 @@ class Judge(Relayable[Plan]):
         """
         destination, size = sample.destination, sample.options.batch_size
         width = size or (math.inf if self._rate else len(destination.urls) * self._settings.max_connections)
-        return BatchKey(1, (destination, size), width, sample.shown.problem)
+        return BatchKey(1, (destination, size) if size else destination, width, sample.shown.problem)
 
     def portable(self, item: Item, sample: Plan) -> Item:
         """Return the item to send to a reward server; its `extra_info` has the template's text in place of its path."""
