@@ -111,7 +111,7 @@ class Majority(_Combination):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The score of `then` for samples whose `check` has at least the value `at_least`, else the value `otherwise`."""
+    """The score of `then` for samples with a `check` value of at least `check.at_least`; else the value `otherwise`."""
 
     check: Part
     then: Part
@@ -199,9 +199,9 @@ def part_routes(composite: Composite) -> tuple[str, ...]:
 
 
 def _first_missing(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
-    """Return a composite's score without a value, because of its first failed part, else of its first unscored part.
+    """Return the score of a composite that a part leaves without a value; None if all parts have values.
 
-    None if all parts have values.
+    The score has the status and reason of the first failed part, or if none failed, of the first unscored part.
     """
     for status in ("failed", "unscored"):
         for part, score in zip(parts, scores, strict=True):
