@@ -1,7 +1,8 @@
 """Reads the file that `REWARDSTACK_ENDPOINTS` names: URLs and keys of servers that may move to other machines.
 
-The stack replaces the whole file every few seconds. Each check opens the file again, because on shared storage an open
-file does not show changes by other machines. This module has no thread and no lock, so forks are safe.
+The stack that runs the servers replaces the whole file every few seconds. Each check opens the file again, because on
+shared storage an open file does not show changes by other machines. This module has no thread and no lock, so forks are
+safe.
 """
 
 from __future__ import annotations

@@ -269,7 +269,7 @@ class RouteTable:
                 raise RouteError(f"{field}: {single!r} compares groups, too; name a route that does not", field)
 
     def check_policies(self) -> None:
-        """Raise RouteError if a route with negative values has the policy `zero`: failures would beat negative scores."""
+        """Raise RouteError if a route with negative values has the policy `zero`, which would reward failures."""
         for route in self:
             if route.on_error == "zero" and (low := self.bounds(route.name)[0]) < 0:
                 why = f"its values go down to {low:g}, so zero would be a good score; choose raise or none, or clip"
