@@ -18,7 +18,7 @@ PART_PREFIX = "part "
 MAX_LINES = 20
 """Maximum number of lines about the route, its parts and their facts, so that a summary fits on a screen."""
 MAX_REQUESTS = 3
-"""Maximum number of shown requests to a judge."""
+"""Maximum number of requests to a judge whose facts are shown."""
 MAX_FACT = 100
 """Maximum characters of a fact; of longer texts, the end is shown, where the answer or the verdict usually is."""
 MAX_REASON = 400

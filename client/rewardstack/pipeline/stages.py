@@ -504,7 +504,10 @@ def _cacheable(outcomes: Iterable[tuple[Key | None, Score]]) -> list[tuple[str, 
 
 
 def replace_invalid(score: Score) -> Score:
-    """Return `score`, or a `failed` score if one that is `ok` or `fallback` has no value, NaN or an infinite number."""
+    """Return `score`, or a `failed` score if its numbers are invalid.
+
+    An `ok` or `fallback` score is invalid if it has no value, or if one of its numbers is NaN or infinite.
+    """
     value = score.value
     if score.status not in ("ok", "fallback"):
         return score
