@@ -217,7 +217,7 @@ def _result_line(node: Node) -> str:
 
 
 def _scorer_facts(steps: Sequence[Step]) -> Iterator[str]:
-    """Yield the facts of a scorer's steps that explain its value, one a line."""
+    """Yield a line for each fact in a scorer's steps that explains its value."""
     requests = 0
     for step in steps:
         if step.name == "request for a verdict":

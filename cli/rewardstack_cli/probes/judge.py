@@ -267,7 +267,7 @@ async def _label_ids(server: ProbedService, model: str, labels: Sequence[str]) -
 
 
 async def _find_unsplit_tokens(server: ProbedService, model: str) -> list[str]:
-    """Return the control tokens that `neutralize` leaves intact, of those of known forms and of the chat template."""
+    """Return the control tokens that `neutralize` does not split: it tests the known forms and the chat template's."""
     messages = [{"role": "user", "content": PROBLEM}]
     own_settings = filter(CONTROL_TOKEN.fullmatch, await _token_texts(server, {"model": model, "messages": messages}))
     text = neutralize(" ".join([CONTROL_TOKENS, MORE_CONTROL_TOKENS, *own_settings]))

@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Sample(Generic[P]):
-    """An item with what the scorer prepared from it, and the cache key of its score (None for no caching)."""
+    """An item, the sample that the scorer prepared from it, and the cache key of its score (None for no caching)."""
 
     item: Item
     prepared: P

@@ -9,6 +9,9 @@
 With `"zero"` and `"skip"`, the composite's reason names the part, and its status is `fallback` if the part failed. A
 sum, a majority or a cascade always needs at least one part with a value.
 
+In a gate, a `check` without a value closes the gate under `"zero"` and opens it under `"skip"`. Under `"skip"`, a gate
+that is open needs a value of `then`.
+
 In a cascade, a failed part under `"fail"` ends the cascade. After any other part without a value, the next part scores
 the sample. If a later part has a value, its score does not mention the part without one.
 """
