@@ -13,7 +13,8 @@ In a gate, a `check` without a value closes the gate under `"zero"` and opens it
 that is open needs a value of `then`.
 
 In a cascade, a failed part under `"fail"` ends the cascade. After any other part without a value, the next part scores
-the sample. If a later part has a value, its score does not mention the part without one.
+the sample. If a later part has a value, its score does not mention the part without one. If the last part has no value
+but an earlier one had, the value is 0 under `"zero"`, and the last value of an earlier part under `"skip"`.
 """
 
 from __future__ import annotations
