@@ -18,7 +18,7 @@ PART_PREFIX = "part "
 MAX_LINES = 20
 """Maximum number of lines about the route, its parts and their facts, so that a summary fits on a screen."""
 MAX_REQUESTS = 3
-"""Maximum number of shown requests to a judge."""
+"""Maximum number of requests to a judge whose facts are shown."""
 MAX_FACT = 100
 """Maximum characters of a fact; of longer texts, the end is shown, where the answer or the verdict usually is."""
 MAX_REASON = 400
@@ -217,7 +217,7 @@ def _result_line(node: Node) -> str:
 
 
 def _scorer_facts(steps: Sequence[Step]) -> Iterator[str]:
-    """Yield the facts of a scorer's steps that explain its value, one a line."""
+    """Yield a line for each fact in a scorer's steps that explains its value."""
     requests = 0
     for step in steps:
         if step.name == "request for a verdict":

@@ -1,4 +1,4 @@
-"""Count the failures of a run by route, to stop a route that keeps failing and to report rows without a score."""
+"""Count the rows of a run that are not `ok`, by route, to report them and to stop a route that keeps failing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Failures:
         return None if reason is None else Score.unscored(reason, NOT_SENT)
 
     def count(self, route: str, score: Score) -> None:
-        """Count the next row of a route, in the order of the file; stop the route after `MAX_CONSECUTIVE` failed rows.
+        """Count the next row in the order of the file; stop its route after `MAX_CONSECUTIVE` failed rows in a row.
 
         Only an `ok` row whose score is not cached resets the count of consecutive failed rows.
 

@@ -28,7 +28,7 @@ class Scoring(Protocol):
     """Scores the rows of a run.
 
     Attributes:
-        rescores: whether a later run can retry rows that failed or are unscored.
+        rescores: whether a later run can score rows that failed or are unscored again.
         failures: the failures of the run so far.
     """
 
@@ -112,7 +112,7 @@ class Options:
 
     @property
     def rescores(self) -> bool:
-        """True: a later run can retry rows."""
+        """True: a later run can score single rows again."""
         return True
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:

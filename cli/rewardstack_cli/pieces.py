@@ -21,7 +21,7 @@ from rewardstack_cli.failures import NOT_SENT
 PIECES_PER_CHUNK = 8
 """Number of pieces in a chunk."""
 PIECE_BYTES = 8 << 20
-"""Maximum length of the texts in a piece's rows, unless a single row or group has more."""
+"""Maximum total length of the texts in a piece's rows, in characters, unless a single row or group has more."""
 GRACE = 1.0
 """Seconds for requests in flight to finish when a run stops early."""
 

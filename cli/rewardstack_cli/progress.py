@@ -88,8 +88,8 @@ class _CountsColumn(ProgressColumn):
 def progress_bar() -> Progress:
     """Return a progress bar on stderr.
 
-    Its task needs the fields `tally` and `before`, the number of rows in the file that an earlier run has
-    done. If stderr is not a terminal, only the final state is shown.
+    Its task needs the fields `tally` (a `Tally`) and `before` (the number of rows that an earlier run has done). If
+    stderr is not a terminal, only the final state is shown.
     """
     columns = (
         BarColumn(),

@@ -1,8 +1,8 @@
 """Store the provenance of scores: the routes, settings and services that they depend on.
 
-The provenance is stored with the output file, so that a later run with other routes or settings is refused. It has a
-section for the `options` of the command line, for the `routes` by `data_source`, for the `settings` that are part of
-cache keys, and for the `services`: the identities that they report, by `data_source`. No section contains a secret.
+The provenance is stored with the output file, so that a later run with other routes or settings is refused. It has
+four sections: the `options` of the command line, the `routes` by `data_source`, the `settings` that are part of cache
+keys, and for `services` the identities that they report, by `data_source`. No section contains a secret.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def list_changes(before: Provenance, now: Provenance) -> list[str]:
 
 
 def merge(before: Provenance, now: Provenance) -> Provenance:
-    """Return `now`, plus the values that are only in `before`, such as those of a service that is now down."""
+    """Return `now` with the values of its sections that only `before` has, e.g. those of a service that is down now."""
     return {section: {**before.get(section, {}), **values} for section, values in now.items()}
 
 

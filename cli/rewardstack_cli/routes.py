@@ -78,7 +78,7 @@ def _show(selected_routes: Iterable[Route], routes: RouteTable) -> None:
 
 
 def _route_record(route: Route, routes: RouteTable) -> dict[str, Any]:
-    """Return a route as a JSON object: its pattern, its definition, and its error policy."""
+    """Return a route as a dict of JSON types: its name, pattern, definition and error policy."""
     return {
         "name": route.name,
         "takes": route.pattern,

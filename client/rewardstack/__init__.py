@@ -10,7 +10,7 @@ The top level has the public modules (`api`, `score`, `errors`, the `*_remote` f
 - `pipeline`: the stages of scoring
 
 `import rewardstack` loads only the API; the first call loads the rest. Imports inside functions hold the lock
-`core.imports.import_lock`.
+`core.imports.import_lock`, so that a process is not forked in the middle of an import.
 
 The reward server (`rewardstack_rules`) depends on `core`, `cache`, `routing`, `scorers`, `pipeline`, `client`,
 `errors`, `score` and `settings`, so changes there also change the server. The import rules are in `pyproject.toml`.

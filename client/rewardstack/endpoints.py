@@ -1,7 +1,8 @@
-"""Reads the file in `REWARDSTACK_ENDPOINTS`: the URLs and keys of a stack whose servers may move to other machines.
+"""Reads the file that `REWARDSTACK_ENDPOINTS` names: URLs and keys of servers that may move to other machines.
 
-The stack replaces the whole file every few seconds. Each check opens the file again, because on shared storage an open
-file does not show changes by other machines. This module has no thread and no lock, so forks are safe.
+The stack that runs the servers replaces the whole file every few seconds. Each check opens the file again, because on
+shared storage an open file does not show changes by other machines. This module has no thread and no lock, so forks are
+safe.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class _Content(NamedTuple):
-    """The last content of the file.
+    """The last valid content of the file.
 
     Args:
         data: the bytes of the file, which change with each heartbeat.
@@ -160,7 +161,7 @@ def _open(path: str, flags: int) -> int:
 
 
 def _check(path: Path, status: os.stat_result) -> None:
-    """Raise InvalidText if another user may have written the file, because samples and keys are sent to its servers."""
+    """Raise InvalidText if other users can read the file, which has keys, or change where samples are sent."""
     if not stat.S_ISREG(status.st_mode):
         raise InvalidText("is not a regular file; name the file that the stack writes")
     if status.st_uid != os.geteuid():

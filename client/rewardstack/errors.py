@@ -3,13 +3,13 @@
 RewardstackError
 ├── ConfigError (ValueError)        a setting, a route or a request is invalid; the message names it and the remedy
 │   ├── SettingsError               an environment variable or a `.env` value
-│   ├── RouteError                  a route's definition is malformed or duplicated
+│   ├── RouteError                  the definition of a route, judge or reward model is malformed or duplicated
 │   │   └── UnknownSourceError      a `data_source` (or reward type) has no route; lists the known ones
 │   ├── RequestError                an argument or a field of a request
-│   └── BudgetError                 the run's budget for judges and embedding servers is spent
+│   └── BudgetError                 the run's budget for model servers is spent
 ├── LoopError (RuntimeError)        a blocking call from the client's own event loop
 ├── ServiceError                    an infrastructure failure: a service did not answer correctly
-│   ├── DeadlineError               no answer came before the deadline
+│   ├── DeadlineError               no valid answer came before the deadline
 │   ├── UnreachableError            no connection, a lost connection, or an endpoint that hangs
 │   │   └── RefusedError            the connection was refused
 │   ├── OverloadError               a temporary error (408, 425, 429, 502, 503, 504, 520 to 524, 529)
@@ -49,7 +49,7 @@ class SettingsError(ConfigError):
 
 
 class RouteError(ConfigError):
-    """A route is malformed or duplicated."""
+    """The definition of a route, judge or reward model is malformed or duplicated, or its file cannot be read."""
 
 
 class UnknownSourceError(RouteError):
@@ -57,11 +57,11 @@ class UnknownSourceError(RouteError):
 
 
 class RequestError(ConfigError):
-    """An argument or a field of a request has the wrong type or length."""
+    """An argument or a field of a request is missing or invalid."""
 
 
 class BudgetError(ConfigError):
-    """A run has spent its budget for judges and embedding servers.
+    """A run has spent its budget for model servers: judges, reward models and embedding servers.
 
     Args:
         message: which budget is spent, and the remedy.
@@ -87,7 +87,7 @@ class ServiceError(RewardstackError):
 
 
 class DeadlineError(ServiceError):
-    """No answer came before the deadline."""
+    """No valid answer came before the deadline."""
 
 
 class UnreachableError(ServiceError):
@@ -99,7 +99,7 @@ class RefusedError(UnreachableError):
 
 
 class OverloadError(ServiceError):
-    """The service cannot handle the request now, e.g. because it is overloaded.
+    """The request cannot be handled now: the service is overloaded, or this process has no free file descriptors.
 
     Args:
         message: the service and its error.

@@ -45,7 +45,7 @@ class RemoteRewardModel:
 
     Raises:
         SettingsError: `endpoint` is not a URL, or the environment sets an invalid proxy for it.
-        RequestError: `retry_times` or `timeout` is not above 0.
+        RequestError: `endpoint` is not a single URL, or `retry_times` or `timeout` is not above 0.
     """
 
     def __init__(

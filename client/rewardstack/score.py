@@ -65,8 +65,8 @@ class Usage(NamedTuple):
         requests: number of requests, including retries.
         prompt_tokens: prompt tokens, as the servers report them.
         completion_tokens: completion tokens, as the servers report them.
-        uncounted: number of requests minus the number of replies that reported tokens; negative if an earlier score has
-            counted the request of a reply.
+        uncounted: number of requests minus the number of replies that reported tokens. Negative for a score that counts
+            a reply whose request an earlier score has counted.
     """
 
     requests: int = 0

@@ -1,7 +1,7 @@
 """Reads the client's settings from the environment; no other module of the client does.
 
 `settings_table` has their names, defaults and bounds. The variables are read on every call, because trainers set some
-of them late; if none has changed, a call only compares them.
+of them late. They are parsed again only if one has changed.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ SERVERS = {
     "EMBEDDING_SERVER_API_KEY": "embedding_api_key",
     "REWARD_CACHE_URL": "cache_url",
 }
-"""The variables that a file in `REWARDSTACK_ENDPOINTS` sets instead of the environment, and their `Settings` fields."""
+"""The variables that the file named by `REWARDSTACK_ENDPOINTS` sets instead of the environment, and their fields of
+`Settings`."""
 SERVER_VARIABLES = ("REWARD_SERVER_API_KEYS",)
 """Variables of the reward server that look like misspelled variables of the client, but are not reported as such."""
 SPELLINGS = {name.replace("REWARD_SERVER_", "REWARDSTACK_"): name for name in READ} | {name: name for name in READ}
-"""The variables by their names, and by probable wrong names, such as `REWARDSTACK_URL`."""
+"""Maps each variable's name, and probable misspellings such as `REWARDSTACK_URL`, to the variable."""
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class Settings:
         reward_server_api_key: API key that is sent to those servers only.
         reward_server_timeout: seconds that a sample waits for a reward server that makes no progress.
         reward_server_refused_timeout: seconds to wait while connections are refused; None for `reward_server_timeout`.
-        reward_type: default reward function.
+        reward_type: reward function of `rule_remote.py`, and route of trainers that name none, such as OpenRLHF.
         code_sandbox_urls: base URLs of equivalent servers that run programs.
         code_sandbox_api_key: API key that is sent to those servers only.
         judge_urls: base URLs of equivalent LLM judges, or the address of a Ray actor.
@@ -72,8 +73,8 @@ class Settings:
         judge_model: the judge's model; empty for the model that the server serves.
         judge_revision: a label to change when the judge changes; part of the cache key.
         run_id: ID of the run; processes with the same ID share sampled verdicts and budgets. Empty to share nothing.
-        max_requests: maximum requests of a run to judges and embedding servers; 0 for no limit.
-        max_tokens: maximum total of prompt and completion tokens of a run; 0 for no limit.
+        max_requests: maximum requests of a run to judges, reward models and embedding servers; 0 for no limit.
+        max_tokens: maximum prompt and completion tokens of a run, in total, that these servers report; 0 for no limit.
         reward_model_urls: base URLs of equivalent reward models.
         reward_model_api_key: API key that is sent to those servers only.
         reward_model_timeout: seconds that a sample waits for a reward model that makes no progress.
@@ -81,12 +82,12 @@ class Settings:
         embedding_api_key: API key that is sent to those servers only.
         embedding_timeout: seconds that a sample waits for an embedding server that makes no progress.
         embedding_refused_timeout: seconds to wait while connections are refused.
-        is_cache_enabled: whether the cache is enabled.
+        is_cache_enabled: whether results are cached, in Redis or in memory.
         cache_url: URL of the cache's Redis; empty for none.
         cache_secret: secret that signs results in Redis; empty for no signatures.
         cache_ttl: seconds that a result stays in Redis.
         cache_items: maximum results in this process's memory.
-        endpoints: path of a file with the values of `SERVERS`, which may change; empty to use the environment.
+        endpoints: path of the file that sets the variables in `SERVERS`; empty to use the environment.
         routes_files: paths of files with custom routes.
         sample_log: path of the file for scored samples; empty for none.
         sample_log_share: share of the samples to write to it, from 0 to 1.

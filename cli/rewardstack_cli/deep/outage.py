@@ -82,7 +82,7 @@ async def check_judge_outage(stop: Switch, start: Switch, stack: Stack) -> str:
 
 
 async def _require_failed(stack: Stack, new: list[Sample]) -> None:
-    """Raise `CheckFailedError` unless new samples fail on each request; failures must not be cached as scores.
+    """Raise `CheckFailedError` unless new samples fail, also when they are sent again: failures must not be cached.
 
     This must run while the judge is down.
     """

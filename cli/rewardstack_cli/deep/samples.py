@@ -28,8 +28,8 @@ class Sample(NamedTuple):
         high: highest right value.
         service: service that scores the sample.
         cacheable: whether the score is cached; scores of rules that run inline are not.
-        exact: whether the score is the same for any batch size of the service. A judge's written verdict can differ,
-            even at temperature 0.
+        exact: whether the score does not depend on the service's batch size, except for rounding (`TOLERANCE`). A
+            judge's written verdict does, even at temperature 0.
     """
 
     request: Request

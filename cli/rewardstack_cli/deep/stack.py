@@ -59,7 +59,7 @@ class Stack:
         return [service for service in get_args(ServiceName) if self._urls(service)]
 
     def servers(self, service: ServiceName) -> list[ProbedService]:
-        """Return a probe for each URL of a service.
+        """Return a client for each URL of a service.
 
         Raises:
             CheckSkippedError: the service has no URL.

@@ -190,7 +190,7 @@ class LabeledScores:
         return float((wrong * right_above).sum() / (wrong.sum() * right.sum()))
 
     def summary(self) -> dict[str, Any]:
-        """Return all metrics, as a JSON object.
+        """Return all metrics as a dict of JSON types.
 
         `right` is the number of right responses. `bits` is the number of significant bits of the scores in `roc` and
         `auc`; None for exact scores.

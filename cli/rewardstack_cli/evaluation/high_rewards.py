@@ -1,8 +1,8 @@
 """Show which features of responses correlate with high rewards in a sample log, to find how a policy hacks its reward.
 
 For each route, the samples with high rewards are compared with the other samples by length, repetition, beginnings and
-phrases of the responses. About a fifth of the rewards count as high; equal rewards are never divided. The log is the
-file of `REWARDSTACK_SAMPLE_LOG`.
+phrases of the responses. About a fifth of the rewards count as high; equal rewards are either all high or all not. The
+log is the file that `REWARDSTACK_SAMPLE_LOG` names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compare scores with labels row by row, in bounded memory, and return the report as a JSON object."""
+"""Compare scores with labels row by row, in bounded memory, and return the report as a dict of JSON types."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Report:
         return not any(setting.without_score for setting in self._settings)
 
     def record(self) -> dict[str, Any]:
-        """Return the report as a JSON object."""
+        """Return the report as a dict of JSON types."""
         return {
             **self._report_options._asdict(),
             "rows": self._rows,
@@ -158,7 +158,7 @@ class _SettingReport:
             self._add_injected(result.injected)
 
     def _add_injected(self, scores: Sequence[Score]) -> None:
-        """Count the scores that a response gets with each injection; without an injection, it was scored wrong."""
+        """Count the scores with each injection of a response that was scored wrong without one."""
         for counts, score in zip(self._injections, scores, strict=False):
             counts["of" if is_scored(score) else "without"] += 1
             counts["fooled"] += self._report_options.is_scored_right(score)
@@ -178,7 +178,7 @@ class _SettingReport:
 
 
 class _LargestDisagreements:
-    """The disagreements with the largest keys (the first ones, if keys are equal), and the number of all of them."""
+    """The disagreements whose scores are farthest from the threshold (in a tie, the first), and the number of all."""
 
     def __init__(self, max_rows: int) -> None:
         self._max_rows = max_rows
@@ -197,7 +197,7 @@ class _LargestDisagreements:
 
 
 class _Comparison:
-    """The comparison of two settings over the rows that both score; lists rows where only one agrees with the label."""
+    """Compares two settings on the rows that both score, and lists rows where only one agrees with the label."""
 
     def __init__(self, report_options: ReportOptions) -> None:
         self._report_options = report_options

@@ -21,7 +21,7 @@ from rewardstack_cli.progress import Tally, progress_bar
 SECRET_OPTION = "api_key"
 """The option whose value is masked in reports."""
 MASK = "***"
-"""The value in reports in place of the secret."""
+"""Replaces the value of `SECRET_OPTION` in reports."""
 
 
 class Interrupted(Exception):
@@ -113,7 +113,7 @@ class Setting(NamedTuple):
                 yield with_injection(row, text)
 
     def size(self, rows: int, right: int) -> int:
-        """Return the number of rows to score for a file with `right` rows that are labeled right."""
+        """Return the number of rows to score for a file of `rows` rows, `right` of which are labeled right."""
         return rows + (rows - right) * len(self.suite)
 
 
@@ -126,7 +126,7 @@ async def add_scores(report: Report, read: Read, settings: Sequence[Setting], to
 
     Args:
         report: the report on these settings.
-        read: reads the file; called once for each setting, and once more.
+        read: reads the file; called once for each setting, and once to match the rows with their scores.
         settings: how the rows are scored.
         total: number of rows to score under all settings.
 

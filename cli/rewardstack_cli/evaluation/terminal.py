@@ -9,13 +9,13 @@ from typing import Any
 from rewardstack_cli.console import Grid, plain_text, put
 
 FIGURES = ("agreement", "precision", "recall", "auc", "brier", "calibration_error")
-"""The figures in tables, in order."""
+"""The metrics in tables, in order."""
 MAX_RESPONSE = 60
 """Maximum characters of a response in the list of disagreements."""
 
 
 def show_report(report: Mapping[str, Any]) -> None:
-    """Print figures by setting and group, injections that succeed, disagreements, and the comparison."""
+    """Print metrics by setting and group, injections that succeed, disagreements, and the comparison."""
     settings = report["settings"]
     has_several = len(settings) > 1
     for setting in settings:
@@ -35,7 +35,7 @@ def setting_title(setting: Mapping[str, Any]) -> str:
 
 
 def format_figure(value: float | None) -> str:
-    """Format a figure; a dash if it is undefined."""
+    """Format a metric; a dash if it is undefined."""
     return "-" if value is None else f"{value:.3f}"
 
 

@@ -54,7 +54,7 @@ CONTROL_TOKENS = (
 MORE_CONTROL_TOKENS = (
     "[|user|] [INST] [gMASK] [UNUSED_TOKEN_7] [control_7] [start_header_id] [e~[ ]~b] ]~!b[ >>ANSWER<<"
 )
-"""Together with `CONTROL_TOKENS`: one control token of each known form."""
+"""Together with `CONTROL_TOKENS`: one token of each known form of control tokens, e.g. of chat templates."""
 CONTROL_TOKEN = re.compile(r"(?!<0x)[<\[\]>]\S*\w\S*[<\[\]>]")
 """Matches a control token, but not a byte token such as <0x0A>."""
 
@@ -255,7 +255,7 @@ async def _label_mass(server: ProbedService, params: ChatParams) -> str:
 
 
 async def _label_ids(server: ProbedService, model: str, labels: Sequence[str]) -> tuple[int, ...]:
-    """Return the token of each label; raise `ProbeError` if a label is not a single token."""
+    """Return the token ID of each label; raise `ProbeError` if a label is not a single token."""
     replies = [await server.ask_json(TOKENIZE, label_request(label, model)) for label in labels]
     try:
         [ids] = zip(*(map(int, reply["tokens"]) for reply in replies), strict=True)
@@ -267,7 +267,7 @@ async def _label_ids(server: ProbedService, model: str, labels: Sequence[str]) -
 
 
 async def _find_unsplit_tokens(server: ProbedService, model: str) -> list[str]:
-    """Return the control tokens, of known forms or from the chat template, that `neutralize` does not split."""
+    """Return the control tokens that `neutralize` does not split: it tests the known forms and the chat template's."""
     messages = [{"role": "user", "content": PROBLEM}]
     own_settings = filter(CONTROL_TOKEN.fullmatch, await _token_texts(server, {"model": model, "messages": messages}))
     text = neutralize(" ".join([CONTROL_TOKENS, MORE_CONTROL_TOKENS, *own_settings]))

@@ -16,7 +16,7 @@ from rewardstack_cli.probes.http import LOGS, ProbedService, RemedyNames, probe
 
 SAMPLE = {"data_source": "gsm8k", "solution_str": "6 * 7 = 42\n#### 42", "ground_truth": "42"}
 SCORE = 1.0
-"""The right score of each sample."""
+"""The right score of `SAMPLE`, and of the sample for an isolated process."""
 
 LOCAL = "this process"
 """Display name of the address if rules run without a server."""

@@ -34,10 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prepare(args: argparse.Namespace) -> Prepared:
-    """Make the rows.
+    """Return the rows for trainers.
 
-    A row keeps its split if that is known. The other rows are divided by `--test-share`, or are all for training if
-    rows with a known split are in test.
+    A row with a known split stays in it. The other rows are divided by `--test-share`; but if the input has a test
+    split, they all go into the train split.
 
     Raises:
         RewardstackError: the input cannot be read, or a row is malformed.

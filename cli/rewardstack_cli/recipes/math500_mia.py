@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prepare(args: argparse.Namespace) -> Prepared:
-    """Pair the responses of the input on the same problem and make the rows.
+    """Return the rows for trainers, from pairs of a member and a non-member that answer the same problem.
 
     Raises:
         RewardstackError: the input cannot be read or paired, or an option is wrong.

@@ -1,4 +1,4 @@
-"""Hold the rows that a recipe has made, and the reasons for dropped rows, before they are written."""
+"""The rows that a recipe returns for writing, the input rows that it dropped, and a train-test split."""
 
 from __future__ import annotations
 

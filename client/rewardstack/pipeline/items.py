@@ -110,7 +110,7 @@ def parse_references(ground_truth: Any, field: str = "ground_truth") -> tuple[st
         The references in order, without blank ones. Numbers are formatted with `str`.
 
     Raises:
-        RequestError: `ground_truth` contains a value of another type.
+        RequestError: `ground_truth` contains a value of another type, or is an object without `target`.
     """
     if isinstance(ground_truth, str):
         return (ground_truth,) if ground_truth.strip() else ()

@@ -37,7 +37,7 @@ log = logging.getLogger(MISSING_LOG)
 
 @dataclass(slots=True)
 class _RepeatedWarning:
-    """The number of warnings with the same cause until a time, and the reason of the first that was not logged."""
+    """The warnings with one cause: the end of their `PERIOD`, their number, and the first unlogged one's reason."""
 
     until: float
     count: int = 0
@@ -52,12 +52,12 @@ class MissingWarnings:
         self._repeats: dict[tuple[str, str, str], _RepeatedWarning] = {}
 
     def warn(self, source: str, warning: str, affected: int, count: int, reason: str) -> None:
-        """Log that samples of a batch have no score, or count the warning if it repeats for single samples.
+        """Log a warning about samples of a batch; for a batch of one sample, only count it if it repeats.
 
         Args:
             source: name of the scorer.
             warning: the warning, with braces for the counts.
-            affected: number of samples without a score.
+            affected: number of samples that the warning is about.
             count: number of samples in the batch.
             reason: the reason in the first affected sample's score.
         """

@@ -110,7 +110,7 @@ class Pipeline:
         scores, groups = await self._group(requests, trace)
         if scores:
             warn_of_missing("the call", [*scores.values()], len(requests))
-        elif strict and len(groups) == 1:  # with several groups, no part of a composite gets all samples of the call
+        elif strict and len(groups) == 1:  # a part of a composite can get all samples of the call only with one group
             context.batch = [item for _, items in groups.values() for item in items.values()]
         budget_errors: list[BudgetError] = []
         scores.update(await self._score_groups(groups, on_error, budget_errors, context))

@@ -61,7 +61,7 @@ class Context:
 
 
 class Scorer(ABC, Generic[P]):
-    """Scores samples with one service or function; only `score` is required, all other members are optional.
+    """Scores samples with one service or function; `source`, `timeout` and `score` are required.
 
     Attributes:
         source: the scorer's name in every `Score`, such as `rule:gsm8k`.
@@ -74,9 +74,9 @@ class Scorer(ABC, Generic[P]):
             0.1 s, and runs in a thread.
         batch: returns the batch key of a prepared sample; None if the scorer does its own batching.
         report: logs the scores of a caller's samples and the elapsed seconds.
-        quote: returns the maximum usage of prepared samples, an estimate if the service does not answer; None if
-            samples use no model server.
-        count_groups: returns the number of groups among prepared samples; None if each is scored alone.
+        quote: returns the maximum usage of prepared samples, estimated if the service does not answer; None for scorers
+            that use no model server.
+        count_groups: returns how many groups prepared samples form; None for scorers that score each sample alone.
     """
 
     source: str

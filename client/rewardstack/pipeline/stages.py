@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Sample(Generic[P]):
-    """An item with what the scorer prepared from it, and the cache key of its score (None for no caching)."""
+    """An item, the sample that the scorer prepared from it, and the cache key of its score (None for no caching)."""
 
     item: Item
     prepared: P
@@ -313,7 +313,7 @@ class Cache(Generic[P]):
         return keys, cached
 
     async def _keys(self, samples: Sequence[Sample[P]], context: Context) -> list[Key | None]:
-        """Return the cache keys of the samples."""
+        """Return each sample's cache key in the tenant's namespace; None if its score must not be cached."""
         keys: list[Key | None] = [None] * len(samples)
         cacheable: list[int] = []
         if self.cache.is_enabled and (self.cache.has_storage or self.scorer.batch is not None):
@@ -351,7 +351,7 @@ class Cache(Generic[P]):
     async def _score_inline(
         self, samples: Sequence[Sample[P]], keys: Sequence[Key | None], indices: Sequence[int], context: Context
     ) -> tuple[dict[int, Score], dict[int, Sample[P]]]:
-        """Score samples inline and cache the scores; return the scores and the unscored samples by position."""
+        """Score samples inline and cache the scores; return the scores, and the samples left to score, by position."""
         inline = self.scorer.inline
         scored: dict[int, Score] = {}
         unscored: dict[int, Sample[P]] = {}
@@ -376,7 +376,7 @@ class Cache(Generic[P]):
     async def _read_redis(
         self, indices: Sequence[int], keys: Sequence[Key | None], scores: list[Score | None], context: Context
     ) -> None:
-        """Set the scores at `indices` in `scores` to those from Redis."""
+        """Put the scores that Redis has for the samples at `indices` into `scores`."""
         lookups = {index: key for index in indices if (key := keys[index]) is not None}
         if not lookups or not self.cache.has_storage:
             return
@@ -505,7 +505,10 @@ def _cacheable(outcomes: Iterable[tuple[Key | None, Score]]) -> list[tuple[str, 
 
 
 def replace_invalid(score: Score) -> Score:
-    """Return `score`; return a `failed` score instead if the value is missing, or a number is NaN or infinite."""
+    """Return `score`, or a `failed` score if its numbers are invalid.
+
+    An `ok` or `fallback` score is invalid if it has no value, or if one of its numbers is NaN or infinite.
+    """
     value = score.value
     if score.status not in ("ok", "fallback"):
         return score
@@ -558,7 +561,8 @@ async def fall_back(
         source: name of the scorer.
         substitutes: functions that compute the substitutes, by position in `scores`.
         scores: scores of the samples, in order.
-        ends_at: end of the call, on `time.monotonic()`; samples without a substitute at that time stay failed.
+        ends_at: end of the call, on `time.monotonic()`. Samples without a substitute stay failed at this time, or after
+            `SUBSTITUTES_SECONDS`.
     """
     failed = [index for index in substitutes if scores[index].status == "failed"]
     if not failed:

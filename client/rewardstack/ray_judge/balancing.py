@@ -44,7 +44,7 @@ class FrozenRewardInferenceClient:
 
     Args:
         engines: the engines.
-        max_in_flight: the limit of all requests in flight, divided by the number of engines.
+        max_in_flight: maximum number of requests in flight per engine, on average over the engines.
     """
 
     def __init__(self, engines: Sequence[Engine], max_in_flight: int = MAX_IN_FLIGHT) -> None:

@@ -9,8 +9,12 @@
 With `"zero"` and `"skip"`, the composite's reason names the part, and its status is `fallback` if the part failed. A
 sum, a majority or a cascade always needs at least one part with a value.
 
+In a gate, a `check` without a value closes the gate under `"zero"` and opens it under `"skip"`. Under `"skip"`, a gate
+that is open needs a value of `then`.
+
 In a cascade, a failed part under `"fail"` ends the cascade. After any other part without a value, the next part scores
-the sample. If a later part has a value, its score does not mention the part without one.
+the sample. If a later part has a value, its score does not mention the part without one. If the last part has no value
+but an earlier one had, the value is 0 under `"zero"`, and the last value of an earlier part under `"skip"`.
 """
 
 from __future__ import annotations
@@ -111,7 +115,7 @@ class Majority(_Combination):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The score of `then` for samples whose `check` has at least the value `at_least`, else the value `otherwise`."""
+    """The score of `then` for samples with a `check` value of at least `check.at_least`; else the value `otherwise`."""
 
     check: Part
     then: Part
@@ -199,9 +203,9 @@ def part_routes(composite: Composite) -> tuple[str, ...]:
 
 
 def _first_missing(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
-    """Return a composite's score without a value, because of its first failed part, else of its first unscored part.
+    """Return the score of a composite that a part leaves without a value; None if all parts have values.
 
-    None if all parts have values.
+    The score has the status and reason of the first failed part, or if none failed, of the first unscored part.
     """
     for status in ("failed", "unscored"):
         for part, score in zip(parts, scores, strict=True):

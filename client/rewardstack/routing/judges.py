@@ -37,7 +37,7 @@ class Comparison:
 
     Args:
         mode: `listwise` for all members in one request, `pairwise` for two members per request.
-        pairs: which pairs are compared: `all`, or each member with the next (`circular`).
+        pairs: which pairs are compared: `all`, or each member with the next and the last with the first (`circular`).
         orders: number of orders in which members are shown; 2 to judge each list or pair in reverse order, too.
         group_size: number of members to wait for, across calls; None to compare the members of the same call.
         group_wait: seconds to wait for the members; None for half of the judge's timeout.
@@ -55,7 +55,7 @@ class Comparison:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """These fields of the judge's table as JSON; empty or None where they have the default value."""
+        """These fields of the judge's table, as JSON types; a field with the default value is empty or None."""
         fields: dict[str, Any] = {"compare": self.mode, "pairs": self.pairs if self.pairs != "all" else None}
         fields |= {"orders": self.orders if self.orders != 2 else None, "group_size": self.group_size}
         fields |= {"group_wait": self.group_wait, "single_route": self.single_route}
@@ -108,12 +108,12 @@ class NamedJudge:
 
     @property
     def score_definition(self) -> dict[str, Any]:
-        """The fields of `SCORE_FIELDS` as JSON, without default values."""
+        """The fields in `SCORE_FIELDS`, as JSON types, without default values."""
         return {name: self.definition[name] for name in SCORE_FIELDS if name in self.definition}
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The judge's table as JSON, without default values, and with the text of a template file."""
+        """The judge's table, as JSON types, without default values; a template file is replaced by its text."""
         fields = {
             "base_url": list(self.base_url),
             "model": self.model,

@@ -73,7 +73,7 @@ class NamedTable:
         """Return the environment variable that holds the key; empty if the field is missing.
 
         Args:
-            otherwise: text for the error about a missing `base_url`, which says which key is used without it.
+            otherwise: end of the error about a missing `base_url`; says which variable has the key in that case.
         """
         name = self.fields.get("api_key_env", "")
         # The error does not show the value, which may be the key itself.

@@ -80,14 +80,14 @@ class RewardModel:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The model's table as JSON, without default values."""
+        """The model's table, as JSON types, without default values."""
         fields = asdict(self) | {"base_url": list(self.base_url), "outputs": list(self.outputs)}
         del fields["name"]
         return {field: value for field, value in fields.items() if value and value not in ("none", "vllm")}
 
     @property
     def score_definition(self) -> dict[str, Any]:
-        """The fields of the model's table on which scores depend, as JSON."""
+        """The fields of the model's table on which scores depend, as JSON types."""
         return {name: value for name, value in self.definition.items() if name not in ("base_url", "api_key_env")}
 
     def error(self, field: str, message: str) -> RouteError:
@@ -96,7 +96,7 @@ class RewardModel:
 
 
 def parse_reward_model(name: str, table: object) -> tuple[RewardModel, Shaping, OnError | None]:
-    """Parse the table of a reward model; return it with the shaping and the error policy of its route.
+    """Parse the table of a reward model; return the model, and the shaping and error policy of its route.
 
     Args:
         name: name of the reward model and of its route.

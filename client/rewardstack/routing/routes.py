@@ -111,7 +111,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class _ResolvedRoute:
-    """What the route table knows about a source; see the methods of `RouteTable` with the same names."""
+    """A source's route and what follows from it; `RouteTable` has a method for each field."""
 
     route: Route
     bounds: Bounds
@@ -269,14 +269,17 @@ class RouteTable:
                 raise RouteError(f"{field}: {single!r} compares groups, too; name a route that does not", field)
 
     def check_policies(self) -> None:
-        """Raise RouteError if a route with negative values has the policy `zero`, because 0 is not its lowest score."""
+        """Raise RouteError if a route with negative values has the policy `zero`, which would reward failures."""
         for route in self:
             if route.on_error == "zero" and (low := self.bounds(route.name)[0]) < 0:
                 why = f"its values go down to {low:g}, so zero would be a good score; choose raise or none, or clip"
                 raise RouteError(f"route {route.name!r}, on_error: {why}", "on_error")
 
     def _check(self, route: Route, ancestors: tuple[str, ...]) -> None:
-        """Raise if a part of a route does not exist, or if it contains one of `ancestors`, the routes around it."""
+        """Raise if a part of a route does not exist, or if the route contains itself.
+
+        `ancestors` has the names of the routes that contain this one, from the outermost.
+        """
         if route.name in ancestors:
             raise RouteError(
                 f"route {route.name!r} contains itself: {' > '.join((*ancestors, route.name))}", route.name

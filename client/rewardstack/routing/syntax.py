@@ -151,7 +151,7 @@ def parse_route(name: str, spec: object) -> Route:
 
 
 def definition(route: Route) -> dict[str, Any]:
-    """Return a route as JSON: the table of a composite, or the kind, target, and judge or reward model of a leaf."""
+    """Return a route as JSON types: a composite's table, or the kind, target, and judge or reward model of a leaf."""
     target = route.target
     table: dict[str, Any]
     if isinstance(target, Leaf):

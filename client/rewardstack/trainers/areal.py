@@ -27,7 +27,8 @@ def reward(prompt: Any, completions: str, prompt_ids: Any, completion_ids: Any, 
     """Return the reward of a completion.
 
     Args:
-        prompt: the prompt with the chat template applied. A judge reads it if the row has no `problem` or `question`.
+        prompt: the prompt with the chat template applied. A judge reads it if neither the row nor its `extra_info` has
+            a field in `TASKS`.
         completions: one completion, despite AReaL's name for the argument.
         prompt_ids: unused.
         completion_ids: unused.

@@ -1,4 +1,4 @@
-"""Inspect: a scorer for any route, `Task(dataset, scorer=rewardstack("gsm8k"))`.
+"""Inspect (the evaluation framework inspect-ai): a scorer for any route, `Task(dataset, scorer=rewardstack("gsm8k"))`.
 
 A route is a named way to score. This module needs inspect-ai 0.3.245 or later, because it uses `Score.unscored`.
 """

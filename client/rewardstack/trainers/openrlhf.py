@@ -43,6 +43,7 @@ def reward_func(
 
     Raises:
         ScoringError: a sample failed.
+        RequestError: the lists differ in length, or a judge compares groups with more members than `THREADS`.
         ConfigError: `REWARD_TYPE` is not a route, or a setting is malformed.
         FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
     """

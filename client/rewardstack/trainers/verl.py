@@ -148,9 +148,9 @@ def compute_score_batched(
 async def _scores(
     calls: Sequence[tuple[Request, tuple[OnError | None, float | None]]], _: SharedDeadline
 ) -> Sequence[Score | Exception]:
-    """Return a score or an error for each request.
+    """Return a score, a ScoringError or a FailureRateError for each request.
 
-    Errors are returned rather than raised, because the batcher would send the requests of a failed batch again.
+    These errors are not raised, because the batcher would send each request of the batch again.
     """
     on_error, timeout = calls[0][1]
     try:

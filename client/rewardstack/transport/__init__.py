@@ -1,4 +1,5 @@
 """Sends requests to services: load balancing over several URLs, concurrency limits, retries, and timeouts.
 
-This package does not interpret bodies: it sends bytes, and returns what the message's `read` returns, or a typed error.
+This package does not interpret bodies: it sends bytes, passes the reply to the message's `read`, and returns the result
+or raises a typed error.
 """

@@ -21,8 +21,8 @@ from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
 VALID_FOR = 60.0
 """Seconds for which an answer is valid."""
 RENEWAL = 30.0
-"""Timeout in seconds of the request that renews an answer. If the request fails, the old answer stays valid for as many
-seconds."""
+"""Timeout in seconds of the request that renews an answer. If the request fails, the old answer stays valid for the
+same number of seconds."""
 OPTIONAL_WAIT = 2.0
 """Maximum seconds that callers wait for an optional answer, e.g. to replace an outdated one."""
 OPTIONAL_WAIT_SHARE = 0.3
@@ -106,6 +106,7 @@ class Discovery(Generic[D, T]):
 
         Raises:
             RejectedError: the server rejects the request.
+            DeadlineError: there is no earlier answer, and none came in time.
             RewardstackError: the error of `ask`, if there is no earlier answer.
         """
         answer = self._answers.get(destination)

@@ -48,8 +48,8 @@ LOG_AFTER = 3.0
 MIN_STUCK = 2.0
 """Minimum seconds after which a request counts as stuck."""
 FIRST_STUCK = 10.0
-"""Seconds after which a request counts as stuck while its path has no answer yet, so that its usual latency is unknown;
-at most half of the timeout."""
+"""Seconds after which a request counts as stuck if the usual latency of its path is unknown, because no request with
+this path was answered yet; at most half of the timeout."""
 RECHECK_INTERVAL = 0.5
 """Seconds until the next check of a stuck request that cannot be hedged yet."""
 STUCK_FACTOR = 2.0
@@ -286,7 +286,7 @@ class Endpoint:
         is_awaited: returns whether a caller waits for the service.
         may_eject: returns whether an endpoint may be ejected, because enough other endpoints are available.
         has_others: returns whether the service has other endpoints.
-        on_stall: called when a request times out.
+        on_stall: called when a request times out, to start probes.
         moves: whether the service may move. Then a server that rejects the key counts as unreachable, because it may
             belong to another job that now uses the address.
 
@@ -333,7 +333,7 @@ class Endpoint:
         self._gateway_check: asyncio.Task[bool] | None = None
 
     def cause(self) -> str:
-        """Return the known reasons why requests have no answer yet; empty if all were answered."""
+        """Return why requests have no answer yet, or why one timed out since the last answer; empty for none."""
         causes = [str(self.failure)] if self.failure.error is not None else []
         if self._attempts:
             causes.append(self._describe_silence())
@@ -408,7 +408,10 @@ class Endpoint:
         self.limiter.record_success()
 
     async def _probe_first(self, probe_message: Message | None, timeout: AttemptTimeout) -> None:
-        """Send a probe to an endpoint that recently did not accept requests, before it gets a real request."""
+        """Probe an endpoint that recently did not accept requests, before it gets a real request.
+
+        Without a `probe_message`, send GET /health if the endpoint did not answer, else nothing.
+        """
         if probe_message is None and (not self._is_hanging or is_actor(self.url)):
             return
         try:

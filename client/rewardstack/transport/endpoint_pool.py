@@ -18,8 +18,8 @@ verdict, a batch is split to isolate a bad sample, and a failed call is repeated
    replica by number, and does not use the budget.
 6. **Rejections** are final. If the key, path or model is rejected, all endpoints are tried first (twice after a 404).
 7. **Ejection**, as in Envoy's outlier detection: an endpoint is not used for a growing interval after three failures in
-   a row, or after ten replies 429, 503 or 529. At most half of the endpoints are ejected. After the interval, a probe
-   and a single request test for recovery.
+   a row, or ten replies 429, 503 or 529 in a row. At most half of the endpoints are ejected. After the interval, a
+   probe and a single request test for recovery.
 8. **Hedging**: a stuck request is sent again, which uses the retry budget. The budget is refunded if the hedge is
    answered first. While the budget is empty, up to one hedge per second is still sent.
 """
@@ -466,7 +466,7 @@ class EndpointPool:
             endpoint.limiter.lower_limit(requests)
 
     def close(self) -> None:
-        """End all attempts and background tasks."""
+        """Stop the timers and background tasks; requests in flight are not ended."""
         self._queue.close()
         self._outage.close()
         for endpoint in (*self._endpoints, *self._retired):

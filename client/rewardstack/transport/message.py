@@ -59,7 +59,8 @@ class Message(NamedTuple):
         headers: HTTP headers in addition to the service's headers.
         admit: called before each attempt; raises an exception if the attempt is not allowed. None to allow all.
         read: parses a reply's body, and raises ReplyError if it is invalid; None to return the body.
-        is_optional: whether servers may lack the path. Then a 404 from all endpoints is final, and none is asked again.
+        is_optional: whether servers may lack the path. Then a rejection by all endpoints, such as a 404, is final. For
+            other messages, a 404 is retried once, because a model may still be loading.
         no_retry: whether an invalid reply ends the call if no other endpoint is left.
         probe: a body that is cheap for the service; sent first to an endpoint that recently did not accept requests.
             None for no such body.

@@ -32,7 +32,8 @@ class Failures:
         tried: endpoints that failed since the last pause; used again only if no other endpoint is available.
         faulty: the last error of each endpoint that sent an invalid reply or rejected the key, path or model.
         excludes_faulty: whether the endpoints in `faulty` are no longer used.
-        rounds: how often all endpoints have failed.
+        rounds: how often no endpoint was left to try after a rejection or an invalid reply; behind a gateway, overload
+            replies count, too.
         pauses: number of backoff pauses after overload.
         replica: number of the replica behind a gateway to which the next retry is addressed; empty for any.
     """
