@@ -20,7 +20,7 @@ from rewardstack_cli.failures import NOT_SENT
 
 PIECES_PER_CHUNK = 8
 """Number of pieces in a chunk."""
-PIECE_BYTES = 8 << 20
+PIECE_CHARACTERS = 8 << 20
 """Maximum total length of the texts in a piece's rows, in characters, unless a single row or group has more."""
 GRACE = 1.0
 """Seconds for requests in flight to finish when a run stops early."""
@@ -65,7 +65,7 @@ async def score_in_order(
         group_of: returns the group of a row; the members of a group are in one piece.
     """
     pieces = split_batches(
-        rows, max(1, chunk_size // PIECES_PER_CHUNK), lambda row: text_size(row.fields), PIECE_BYTES, group_of
+        rows, max(1, chunk_size // PIECES_PER_CHUNK), lambda row: text_size(row.fields), PIECE_CHARACTERS, group_of
     )
     in_flight: deque[asyncio.Task[Piece]] = deque()
     try:

@@ -115,15 +115,15 @@ def test_no_key(server: FaultServer) -> None:
 
 
 def test_parts_of_a_composite(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each part's steps stand within it, one part after the other, and then how they were put together."""
+    """Each part's steps stand within it, one part after the other, and then how they were combined."""
     monkeypatch.setattr(client, "_registered", {})
     register_route("both", {"sum": [{"route": "gsm8k", "weight": 0.5}, {"route": "exact_match", "weight": 0.5}]})
     request = Request("both", "#### 42", "42")
     found = explained(request)
     names = [step.name for step in found.steps]
-    assert names == ["route", "request", "part gsm8k", "part exact_match", "put together", "score"]
+    assert names == ["route", "request", "part gsm8k", "part exact_match", "combined", "score"]
     assert all("prepared" in [inner.name for inner in step.steps] for step in found.steps[2:4])
-    [whole] = named(found.steps, "put together")
+    [whole] = named(found.steps, "combined")
     assert found.score is not None and whole["parts"] == found.score.parts
     assert found.score.value == score([request])[0].value
 

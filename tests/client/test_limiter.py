@@ -52,7 +52,7 @@ def refuse(limiter: Limiter, clock: Clock, sent_ago: float = 0.0, in_flight: int
 
 def state(limiter: Limiter, clock: Clock) -> tuple[int, float, bool]:
     """What is allowed in flight, for how many seconds nothing is, and whether the circuit is open."""
-    return limiter.limit, max(0.0, limiter.opens_at - clock.now), limiter.is_open
+    return limiter.limit, max(0.0, limiter.paused_until - clock.now), limiter.is_open
 
 
 REFUSALS: list[tuple[list[tuple[Any, ...]], int, float]] = [
@@ -115,8 +115,8 @@ def test_ejection(clock: Clock) -> None:
     for _ in range(9):
         for _ in range(3):
             limiter.record_failure(ejects=True)
-        pauses.append(limiter.opens_at - clock.now)
-        clock.now = limiter.opens_at
+        pauses.append(limiter.paused_until - clock.now)
+        clock.now = limiter.paused_until
     assert [1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * 4] == pytest.approx(pauses)
     limiter = Limiter(64)
     for times in range(1, 11):
@@ -175,8 +175,8 @@ def test_long_outage(clock: Clock) -> None:
     limiter, pauses = Limiter(64), []
     for _ in range(3000):
         limiter.record_overload(clock.now, 0, 0.0)
-        pauses.append(limiter.opens_at - clock.now)
-        clock.now = limiter.opens_at
+        pauses.append(limiter.paused_until - clock.now)
+        clock.now = limiter.paused_until
     assert [0.2, 0.4, 0.8, 1.6, 3.2] == pytest.approx(pauses[:5])
     assert {BACKOFF_MAX} == {round(pause, 6) for pause in pauses[5:]}
 
@@ -188,7 +188,7 @@ def test_pauses_differ(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(limiters, "random", SimpleNamespace(uniform=draw))
         limiter = Limiter(64)
         play(limiter, clock, [REFUSED])
-        pauses.append(limiter.opens_at - clock.now)
+        pauses.append(limiter.paused_until - clock.now)
     assert [0.1, 0.2] == pytest.approx(pauses)
 
 

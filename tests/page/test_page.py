@@ -378,8 +378,8 @@ def test_a_cached_score_is_explained(browser: Browser, stack: Stack) -> None:
     browser.driver.find_element(By.ID, "rescore").click()
     explained(browser, item)
 
-    assert title.startswith("ok: 1") and title.endswith(", from the cache") and "asked again" not in told
-    eventually(lambda: "asked again" in browser.run("return at('explained').textContent"))
+    assert title.startswith("ok: 1") and title.endswith(", from the cache") and "scored again" not in told
+    eventually(lambda: "scored again" in browser.run("return at('explained').textContent"))
 
 
 def test_the_later_of_two_samples_is_explained(browser: Browser, stack: Stack) -> None:

@@ -116,7 +116,7 @@ def test_a_cached_score(start: Callable[..., RewardServer]) -> None:
     for asked, again in (({}, False), ({"rescore": False}, False), ({"rescore": True}, True)):
         reply = explain(server, item | asked)
         assert (reply["score"]["value"], reply["score"]["cached"]) == (1, True)
-        assert ("asked again" in [step["step"] for step in reply["steps"]]) is again, asked
+        assert ("scored again" in [step["step"] for step in reply["steps"]]) is again, asked
 
 
 @pytest.mark.parametrize(

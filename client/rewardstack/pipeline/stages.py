@@ -145,7 +145,7 @@ class Compose:
         for item, score in zip(items, scores, strict=True):
             score.latency_ms, score.usage = elapsed, usages.get(id(item))
         if context.trace is not None:
-            context.trace.note("put together", {**definition(self.route), **describe_score(scores[0])})
+            context.trace.note("combined", {**definition(self.route), **describe_score(scores[0])})
         return scores
 
     async def _part(self, part: str, items: Sequence[Item], context: Context) -> list[Score]:
@@ -295,7 +295,7 @@ class Cache(Generic[P]):
         if missing:
             scored.update(zip(missing, await self.stage([unscored[index] for index in missing], context), strict=True))
         if context.trace is not None and context.trace.rescore and cached[0] is not None:
-            with context.trace.substep("asked again", {"note": "the score is the one from the cache"}) as trace:
+            with context.trace.substep("scored again", {"note": "the score is the one from the cache"}) as trace:
                 rescore_context = replace(context, trace=trace)
                 _, unscored = await self._score_inline(samples, [None], [0], rescore_context)
                 await self.stage([*unscored.values()], rescore_context) if unscored else None

@@ -112,9 +112,9 @@ class RewardInferenceService:
             max_tokens: maximum length of each reply, in tokens.
             seconds: timeout of each chat, in seconds.
         """
-        request_body = [self.score(messages, temperature, max_tokens, seconds) for messages in batch]
+        calls = [self.score(messages, temperature, max_tokens, seconds) for messages in batch]
         replies: list[str | ServiceError] = []
-        for reply in await asyncio.gather(*request_body, return_exceptions=True):
+        for reply in await asyncio.gather(*calls, return_exceptions=True):
             if isinstance(reply, BaseException) and not isinstance(reply, ServiceError):
                 raise reply
             replies.append(reply)

@@ -36,7 +36,7 @@ class Limiter:
     """Limits the requests to one endpoint.
 
     Attributes:
-        opens_at: end of the last pause, on `time.monotonic()`; 0 for none.
+        paused_until: end of the last pause, on `time.monotonic()`; 0 for none.
         pauses: number of pauses since the last success.
 
     Args:
@@ -44,7 +44,7 @@ class Limiter:
     """
 
     def __init__(self, ceiling: int) -> None:
-        self.opens_at = 0.0
+        self.paused_until = 0.0
         self.pauses = 0
         self._ceiling = ceiling
         self._limit = float(ceiling)
@@ -60,7 +60,7 @@ class Limiter:
     @property
     def is_available(self) -> bool:
         """Whether the circuit is closed and the endpoint is not paused."""
-        return self._failures < FAILURES_TO_OPEN and time.monotonic() >= self.opens_at
+        return self._failures < FAILURES_TO_OPEN and time.monotonic() >= self.paused_until
 
     @property
     def limit(self) -> int:
@@ -74,7 +74,7 @@ class Limiter:
 
     def admits(self, in_flight: int) -> bool:
         """Return whether one more request may be sent now."""
-        return in_flight + 1 <= self._limit and (not self.opens_at or time.monotonic() >= self.opens_at)
+        return in_flight + 1 <= self._limit and (not self.paused_until or time.monotonic() >= self.paused_until)
 
     def record_success(self) -> None:
         """Record a success: close the circuit and raise the limit."""
@@ -99,7 +99,7 @@ class Limiter:
         else:
             self._reduce_limit(sent_at, in_flight, now)
         if retry_after > 0:
-            self.opens_at = max(self.opens_at, now + min(retry_after, RETRY_AFTER_MAX))
+            self.paused_until = max(self.paused_until, now + min(retry_after, RETRY_AFTER_MAX))
 
     def _reduce_limit(self, sent_at: float, in_flight: int, now: float) -> None:
         self._failures = 0
@@ -127,11 +127,11 @@ class Limiter:
 
     def resume(self) -> None:
         """End the pause after a successful probe."""
-        self.opens_at = 0.0
+        self.paused_until = 0.0
 
     def _pause(self, first: float, maximum: float) -> None:
         now = time.monotonic()
-        if now < self.opens_at:
+        if now < self.paused_until:
             return
-        self.opens_at = now + backoff(first, maximum, self.pauses)
+        self.paused_until = now + backoff(first, maximum, self.pauses)
         self.pauses += 1

@@ -181,7 +181,7 @@ class WaitQueue:
         if self._check_location is not None:
             self._check_in(CHECK_INTERVAL)
         for endpoint in self._endpoints():
-            if endpoint.limiter.opens_at and (pause := endpoint.limiter.opens_at - time.monotonic()) > 0:
+            if endpoint.limiter.paused_until and (pause := endpoint.limiter.paused_until - time.monotonic()) > 0:
                 self._check_in(pause)
 
     def _check_in(self, seconds: float) -> None:

@@ -166,7 +166,7 @@ def test_processes_of_a_run_share_the_budget(
     assert "['ok']" == run_script(RUN.format(texts=["c"]))
     third = run_script(RUN.format(texts=["a", "d"]))
     assert third.startswith("['ok', 'failed'] REWARDSTACK_MAX_TOKENS: the run 'run-1' has spent 1")
-    assert " of 100 tokens of judges and embedding servers; raise it, or set another REWARDSTACK_RUN_ID" in third
+    assert " of 100 tokens of model servers; raise it, or set another REWARDSTACK_RUN_ID" in third
     monkeypatch.setenv("REWARDSTACK_RUN_ID", "run-2")
     assert "['ok']" == run_script(RUN.format(texts=["e"]))
     assert 4 == len(asked(judge))
