@@ -23,13 +23,13 @@ A sample may fit earlier than computed, because `RateLimit.correct` can lower th
 
 @dataclass(slots=True, eq=False)
 class Reservation:
-    """A sample's requests and tokens: an estimate, until `RateLimit.correct` replaces it after the replies.
+    """A sample's requests and tokens: an estimate, which `RateLimit.correct` replaces by the actual usage.
 
     Args:
         at: when the sample was sent, on `time.monotonic()`.
         requests: number of requests.
         tokens: number of tokens.
-        is_counted: whether the sums of the window include the sample.
+        is_counted: whether the sample is in the window, so that the sums include it.
     """
 
     at: float
