@@ -50,7 +50,7 @@ class Server:
 
     Args:
         pool: the endpoints of the servers.
-        with_key_hint: adds to an error about a refused key where the key is set.
+        with_key_hint: returns an error about a refused key with a hint where the key is set, other errors unchanged.
         meter: counts the usage of requests for vectors.
     """
 
@@ -90,7 +90,7 @@ class Server:
         If the server fails for all parts without rejecting a text, splitting stops after `MAX_BLIND_SPLITS` levels.
 
         Args:
-            texts: non-empty texts.
+            texts: the texts, none of them empty.
             params: the parameters of the request.
             deadline: deadline of the batch.
         """

@@ -31,8 +31,9 @@ class ImageReader:
     """Collects the images of one sample, in the order in which the judge sees them.
 
     Args:
-        extra: the sample's `extra_info`. Some message parts only mark the place of an image. The field `images` has the
-            images for these parts, in order, followed by images without a part; if false, the judge sees no images.
+        extra: the sample's `extra_info`. A message part may only mark the place of an image. The field `images` then
+            has the images for these parts, in order, followed by images without a part. If `images` is false, the judge
+            sees no images.
         allow_urls: whether an image may be a web URL, which the judge's server then fetches.
     """
 

@@ -22,7 +22,7 @@ from rewardstack.transport.discovery import MAX_SERVERS, Discovery, optional_wai
 from rewardstack.transport.message import Message
 
 DEFAULT = "Qwen/Qwen3-32B"
-"""Model to request if none is set and the server does not report exactly one."""
+"""Name of the model to request if none is set, and the server does not report exactly one model."""
 VERSION = "/version"
 
 log = logging.getLogger(__name__)

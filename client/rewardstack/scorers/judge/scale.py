@@ -151,7 +151,7 @@ def _grade_list_scale(text: str) -> set[Scale]:
 
 
 def _join_bands(scales: set[Scale]) -> set[Scale]:
-    """Return the whole range of bands that follow on one another, such as 1 to 3, 4 to 7 and 8 to 10; else `scales`."""
+    """Return the whole range if the scales are consecutive bands, such as 1 to 3, 4 to 7 and 8 to 10; else `scales`."""
     bands = sorted(scales)
     follow = not scales & {UNIT, HUNDRED} and all(
         0 <= after.low - before.high <= 1 for before, after in pairwise(bands)
