@@ -153,6 +153,7 @@ class Store(Generic[T]):
         return await self.link.execute("read", evaluate)
 
     async def _write(self, entries: Sequence[tuple[str, T]]) -> bool:
+        """Write values to Redis, except those that are too large; return whether the write succeeded."""
         encoded = {key: self._codec.encode(key, value) for key, value in entries}
         values = {key: data for key, data in encoded.items() if len(data) <= self._codec.max_bytes}
         if len(values) < len(encoded):

@@ -184,6 +184,7 @@ class Batcher(Generic[T, R]):
         deadline: Deadline | SharedDeadline,
         share_keys: Sequence[Hashable] | None,
     ) -> None:
+        """Submit the items, and store the call of each in `calls`; until then, no timer sends a partial batch."""
         self._submitting += 1
         try:
             for count, index in enumerate(_sending_order(keys), 1):
@@ -209,6 +210,10 @@ class Batcher(Generic[T, R]):
         return DeadlineError(timeout_message(deadline, call.deadline, queue_state))
 
     def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share_key: Hashable) -> Call[T, R]:
+        """Return the call for an item: one with the same `share_key`, else with the same slot, else a new one.
+
+        A call with the same slot is still queued, and gets the item in place of its previous one.
+        """
         shared_deadline = deadline if isinstance(deadline, SharedDeadline) else SharedDeadline(deadline)
         shared_call = self._shared.get(share_key) if share_key is not None else None
         if shared_call is not None and not shared_call.deadline.is_abandoned:

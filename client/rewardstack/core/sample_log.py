@@ -90,6 +90,7 @@ class SampleLog:
                 log.warning("REWARDSTACK_SAMPLE_LOG: cannot write to %s: %s", self._path, error)
 
     def _append(self, data: bytes) -> None:
+        """Append to the file, or rename it first if it has reached `MAX_BYTES`; a lock excludes other processes."""
         with self._lock:
             while True:
                 file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

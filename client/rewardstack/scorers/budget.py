@@ -178,6 +178,7 @@ class Budget:
         return granted
 
     def _reserve_locally(self, wanted: int) -> int:
+        """Return how many of the `wanted` requests the limits allow, as far as this process knows, and count them."""
         granted = wanted
         if self._limits.requests:
             granted = max(0, min(wanted, self._limits.requests - self._total.requests))

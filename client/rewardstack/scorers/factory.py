@@ -96,6 +96,7 @@ class Backends:
     def _judge(
         self, settings: Settings, cache: ResultCache, judges: Mapping[str, NamedJudge], waits: bool, name: str
     ) -> Scorer[Any]:
+        """Return the judge, in a `Relay` if the judge has no URL, but a reward server is set."""
         with import_lock:
             from rewardstack.scorers.judge import GroupJudge, Judge, JudgeConfig
         named = JudgeConfig(judges[name]) if name in judges else None
@@ -121,6 +122,7 @@ class Backends:
     def _reward_model(
         self, settings: Settings, cache: ResultCache, models: Mapping[str, RewardModel], name: str
     ) -> Scorer[Any]:
+        """Return the scorer of a reward model, in a `Relay` if the model has no URL, but a reward server is set."""
         with import_lock:
             from rewardstack.scorers.reward_model import READ_FIELDS, RewardModelScorer, urls_of_model
         find = self._pool_finder(settings, f"reward_model:{name}", _reward_model_place, None)

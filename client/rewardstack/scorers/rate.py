@@ -23,7 +23,7 @@ A sample may fit earlier than computed, because `RateLimit.correct` can lower th
 
 @dataclass(slots=True, eq=False)
 class Reservation:
-    """A sample's requests and tokens: an estimate, which `RateLimit.correct` replaces by the actual usage.
+    """A sample's requests and tokens: an estimate, which `RateLimit.correct` replaces with the actual usage.
 
     Args:
         at: when the sample was sent, on `time.monotonic()`.
@@ -78,7 +78,7 @@ class RateLimit:
         return reservation
 
     def correct(self, reservation: Reservation, requests: int, tokens: int | None) -> None:
-        """Replace a sample's estimate by its actual usage; `tokens` is None if the replies report no tokens."""
+        """Replace a sample's estimate with its actual usage; `tokens` is None if not all replies report tokens."""
         if reservation.is_counted:
             self._add_to_sums(reservation, -1)
             reservation.requests, reservation.tokens = requests, reservation.tokens if tokens is None else tokens

@@ -302,6 +302,7 @@ class RewardModelScorer(Relayable[Sample]):
             self._raw_checks[key] = None
 
     def _score_of_error(self, error: ServiceError, sample: Sample) -> Score:
+        """Return the score after an error: `FLOORED` for a sample that is too long, else failed, with a remedy."""
         if isinstance(error, RejectedError):
             error = self._servers.with_key_hint(error, sample.destination)
             if any(words in str(error) for words in (*TOO_LONG, *reward_apis.TOO_LONG)):

@@ -132,6 +132,14 @@ class Server:
     async def _post(
         self, texts: Sequence[str], params: RequestParams, deadline: SharedDeadline, *, once: bool
     ) -> Sequence[VectorOrError]:
+        """Request the vectors of texts; if a server has neither `/info` nor `/embed`, switch to `/v1/embeddings`.
+
+        Args:
+            texts: the texts.
+            params: the parameters of the request.
+            deadline: deadline of the batch.
+            once: whether an invalid reply is final; see `Message.no_retry`.
+        """
         path, model = self._path, self._info.model
         body, probe = write_request(path, texts, params, model), write_request(path, (), params, model)
         if len(body) > MAX_BODY and len(texts) > 1:
@@ -161,6 +169,7 @@ class Server:
         return await self._post(texts, params, deadline, once=once)
 
     async def _fetch_info(self, deadline: SharedDeadline) -> ServerInfo:
+        """Return the information from `/info`, else from `/v1/models`; `UNKNOWN` if neither names a model."""
         for path, read in ((INFO, parse_info), (MODELS, parse_models)):
             try:
                 message = Message("GET", path, read=partial(_parse, read), is_optional=True)

@@ -99,6 +99,7 @@ class Calls:
     async def _send_trial_once(
         self, key: Hashable, lock: asyncio.Lock, plan: Plan, model: Model, deadline: SharedDeadline
     ) -> None:
+        """Send the trial request, unless another caller has sent one in the last `RENEWAL` seconds."""
         async with lock:
             if time.monotonic() < (self._next_trial.get(key) or 0.0):
                 return
@@ -295,6 +296,13 @@ class Calls:
         return choice
 
     async def _label_verdict(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
+        """Return the verdict from the probabilities of labels.
+
+        Raises:
+            NoLogprobsError: the judge returns no probabilities, and has never returned any.
+            NoProbabilitiesError: this reply has no probabilities, but an earlier one had.
+            ServiceError, RequestError: as `verdict` does.
+        """
         options = plan.options
         reply, model = await self._ask(plan, model, plan.user_message(reference, plan.rubric), deadline)
         names, values = zip(*options.labels, strict=True)

@@ -153,6 +153,16 @@ def _parse_turns(value: Any, name: str, *, hide: bool) -> Turns:
 
 
 def _parse_turn(message: Mapping[str, Any], location: str, *, hide: bool) -> Turn:
+    """Return a message as a turn: its reasoning unless `hide`, its text, and its tool calls.
+
+    Args:
+        message: the message.
+        location: the field and number of the message, for errors, such as `messages[2]`.
+        hide: whether to omit the policy's reasoning.
+
+    Raises:
+        RequestError: the content is neither a string nor a list of parts.
+    """
     role = str(message.get("role")).lower()
     role = ASSISTANT if ROLES.get(role) == "Assistant" else role if role in ROLES else TOOL
     content = message.get("content")
@@ -172,6 +182,7 @@ def _parse_turn(message: Mapping[str, Any], location: str, *, hide: bool) -> Tur
 
 
 def _part_text(part: Any) -> str:
+    """Return the text of a message part; `IMAGE_MARK` for an image. The mark is removed from texts that contain it."""
     if isinstance(part, str):
         return part.replace(IMAGE_MARK, "")
     kind = part.get("type", "text") if isinstance(part, dict) else type(part).__name__

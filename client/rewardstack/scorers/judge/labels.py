@@ -1,6 +1,6 @@
 """Find the token IDs of labels with the judge's `POST /tokenize`.
 
-Labels are one-token answers, such as `yes` and `no`, whose probabilities give a verdict.
+Labels are one-token answers, such as `0` and `1`, whose probabilities give a verdict.
 """
 
 from __future__ import annotations

@@ -132,6 +132,7 @@ class Models:
         return model._replace(dialect=current)
 
     async def _fetch(self, destination: Destination, deadline: SharedDeadline) -> ServerReport:
+        """Return what a judge reports about itself; an Azure deployment, whose URL has its name, is not asked."""
         if name := deployment_name(destination.urls[0]):
             return ServerReport({name: name})
         try:

@@ -132,6 +132,7 @@ def _mentioned_scales(text: str, *, with_criteria: bool) -> set[Scale]:
 
 
 def _find_ranges(texts: Iterable[str]) -> Iterable[Scale]:
+    """Yield the ranges in texts: `1 to 9`, `out of 5` (0 to 5), `7-point` (1 to 7), `REWARD: <number>/10` (0 to 10)."""
     for text in texts:
         for match in _RANGE_TEXT.finditer(text):
             ends = sorted(float(end) for end in match.groups()[:-2] if end is not None)

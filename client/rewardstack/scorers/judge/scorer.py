@@ -319,7 +319,7 @@ class Judge(Relayable[Plan]):
         return await self._rate.admit(cost.requests, cost.prompt_tokens + cost.completion_tokens, deadline)
 
     def _correct(self, reservation: Reservation | None, usage: Usage) -> None:
-        """Replace the estimate in the rate limit by the actual usage."""
+        """Replace the estimate in the rate limit with the actual usage."""
         if self._rate is not None and reservation is not None:
             known = None if usage.uncounted else usage.prompt_tokens + usage.completion_tokens
             self._rate.correct(reservation, usage.requests, known)
