@@ -1,4 +1,4 @@
-"""Kinds of settings: each parses the text of a setting, and has a JSON schema of the value."""
+"""Kinds of settings: each parses the text of a setting, and describes valid values by a JSON schema."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ MAX_DIGITS = 18
 """Maximum number of digits of an integer."""
 DECIMAL = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 RAY_SCHEME = "ray://"
+"""Start of a Ray actor's address, `ray://NAMESPACE/NAME`."""
 RAY_NAMESPACE = "rewardstack"
-"""Default namespace of a Ray actor, even if the trainer's Ray job has another namespace."""
+"""Namespace of a Ray actor whose setting names none; the namespace of the trainer's Ray job does not matter."""
 RAY_ACTOR = re.compile(r"(?:([A-Za-z0-9_.-]+)/)?([A-Za-z0-9_.-]+)")
 HOST = r"\.?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?"
 MIN_KEY_LENGTH = 16
@@ -44,14 +45,14 @@ class Kind(Protocol):
     """A kind of setting."""
 
     def read(self, text: str) -> Any:
-        """Return the value of a text.
+        """Parse the text of a setting and return its value.
 
         Raises:
             InvalidText: the text is not valid.
         """
 
     def schema(self) -> Schema:
-        """Return the JSON schema of the value, which accepts everything that `read` accepts."""
+        """Return a JSON schema for the value in the Helm chart; it may accept values that `read` rejects."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Word:
 
 
 class OneOf:
-    """One of several words; if "" is one of them, it means that the stack chooses."""
+    """One of several words; if "" is one of them, an empty setting means that its reader chooses one."""
 
     def __init__(self, *values: str) -> None:
         self.values = values
@@ -203,7 +204,7 @@ class Words(Text):
 
 
 class Files(Text):
-    """The path of a file, or with `is_list` several paths, separated as in PATH."""
+    """The path of a file, or, if `is_list`, several paths that are separated as in PATH."""
 
     def __init__(self, is_list: bool = False) -> None:
         self.is_list = is_list
@@ -233,7 +234,7 @@ class Flags(Text):
             raise
         except ValueError:
             raise InvalidText("is not a list of flags: a quote does not end") from None
-        # supervisord treats the text after these as a comment, even in quotes.
+        # supervisord treats the text after ` ;` or ` #` as a comment, even in quotes.
         if COMMENT.search(text):
             raise InvalidText("is not a list of flags: neither ; nor # can follow a space")
         return flags
@@ -243,11 +244,14 @@ ENDPOINT = re.compile(
     r"/(?:chat/completions|v1/(?:completions|models|embeddings|score|classify|pooling|rerank)|get_reward|embed|classify"
     r"|pooling)(?:\?.*)?$"
 )
-"""Matches the path of an endpoint at the end of a URL, which must be the base URL of a server."""
+"""Matches the path of an API endpoint at the end of a URL; such a URL is not the base URL of a server."""
 
 
 class Urls(Text):
-    """Base URLs of equivalent servers, separated by commas; a final `/v1` is removed, because request paths have it."""
+    """Base URLs of equivalent servers, separated by commas.
+
+    A `/v1` at the end is removed, because the paths of requests start with it.
+    """
 
     def read(self, text: str) -> Any:
         parts = [part.strip().rstrip("/") for part in super().read(text).split(",") if part.strip()]
@@ -273,7 +277,10 @@ class Urls(Text):
 
 
 class RayActor(Text):
-    """The name of a Ray actor, `NAME` or `NAMESPACE/NAME`; the value is the actor's address."""
+    """The name of a Ray actor, `NAME` or `NAMESPACE/NAME`.
+
+    The value is a tuple with the actor's address, `ray://NAMESPACE/NAME`; it is empty for an empty text.
+    """
 
     def read(self, text: str) -> Any:
         if not text:
@@ -314,7 +321,7 @@ class Pairs:
 
 
 class RedisUrl(Text):
-    """The URL of a Redis; empty for none."""
+    """The URL of a Redis server; empty for none."""
 
     def read(self, text: str) -> str:
         try:

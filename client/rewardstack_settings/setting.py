@@ -1,4 +1,4 @@
-"""Declares settings: names, defaults, kinds of values, readers and help."""
+"""Declare settings: names, defaults, kinds of values, readers and help."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Setting:
         kind: kind of the value.
         readers: names of the services and programs that read the setting; see `services.stack.settings_table.READERS`.
         help: description in one line.
-        secret: whether the value is never shown, and passed as a file to services that support it.
+        secret: whether the value is secret. It is then never shown, and services that support it get it as a file.
     """
 
     name: str
@@ -113,12 +113,15 @@ def settings_for(table: Mapping[str, Setting], *readers: str) -> dict[str, Setti
 
 
 def find_misspelled(environ: Mapping[str, str], spellings: Mapping[str, str], known: Container[str]) -> dict[str, str]:
-    """Return the setting that is probably meant for each misspelled variable: `JUDGE_REPLICAS` for `JUDGE_REPLICA`.
+    """Return the misspelled variables, each with the setting that is probably meant.
+
+    For example, the variable `JUDGE_REPLICA` is returned with the setting `JUDGE_REPLICAS`.
 
     Args:
         environ: the variables; service links of Kubernetes are ignored.
-        spellings: maps each name with which variables are compared to a setting.
-        known: names that are not misspelled, with or without the suffix `_FILE`.
+        spellings: the setting for each name that a variable is compared with. A name is a setting or a probable wrong
+            name of a setting.
+        known: names without the suffix `_FILE`; variables with these names, with or without the suffix, are correct.
     """
     return {
         name: spellings[close[0]]

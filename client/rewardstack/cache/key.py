@@ -1,4 +1,4 @@
-"""Computes cache keys: a key is a hash of everything that determines a score.
+"""Compute cache keys: a key is a hash of everything that determines a score.
 
 The length of each part is hashed before the part, so that different lists of parts never hash the same bytes.
 """
@@ -20,6 +20,7 @@ FLOW_VERSION = "1"
 
 PREFIX = "rewardstack:1:"
 EVERY_FIELD = "*"
+"""In a list of fields: all fields of `extra_info`."""
 DATA_SOURCE = "data_source"
 CACHE_ENABLED = "cache_enabled"
 """Field of `extra_info`; false disables the cache for the sample."""
@@ -92,12 +93,15 @@ def _item_key(state: Any, item: Item, fields: Sequence[str], range: Range) -> Ke
 
 
 def tenant_key(key: Key, tenant: str) -> Key:
-    """Return `key` in the namespace of a tenant; a value that is copied to another tenant's key is invalid there."""
+    """Return `key` in the cache namespace of a tenant (`tenant_of`).
+
+    A value that is copied from one tenant's key to another's is invalid, because a stored value has the end of its key.
+    """
     return key._replace(text=PREFIX + digest((key.text, tenant)).hexdigest())
 
 
 def tenant_of(api_key: str) -> str:
-    """Return the cache namespace of an API key; empty for no key."""
+    """Return the cache namespace of the callers with an API key; empty for no key."""
     return digest(("tenant", api_key)).hexdigest()[:16] if api_key else ""
 
 

@@ -30,7 +30,7 @@ SUBJECTS: dict[Operation, str] = {
     "written": "the result cache",
     "counted": "the usage of a run",
 }
-"""The subject of a log line about an operation that failed."""
+"""The kinds of operations, each with the subject of its log lines, as in "the result cache cannot be read"."""
 Count = Callable[[int], None]
 """Callback that receives a number of values."""
 

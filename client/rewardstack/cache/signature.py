@@ -44,7 +44,7 @@ class Signer:
 
     def _signature(self, key: str, data: bytes) -> bytes:
         name = key.encode()
-        # The length separates key and data: other pairs could otherwise concatenate to the same bytes.
+        # The length separates key and data; without it, another key and other data could give the same bytes.
         return blake2b(len(name).to_bytes(8, "little") + name + data, key=self._key, digest_size=SIZE).digest()
 
 

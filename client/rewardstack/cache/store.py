@@ -101,11 +101,12 @@ class Store(Generic[T]):
     ) -> dict[str, T]:
         """Return the valid values in Redis by key, and put them in this process's memory.
 
-        If Redis fails, return only the values that were read before the failure.
+        If Redis fails, return only the values that were read before the failure. Invalid values are reported and
+        ignored: those that cannot be decoded, are too large, have no valid signature, or are not plausible.
 
         Args:
             keys: the keys to look up.
-            is_plausible: returns whether a value is plausible for its key; implausible values are ignored.
+            is_plausible: returns whether a value is plausible for its key, e.g. within the range of its scores.
         """
         found: dict[str, T] = {}
         if not self.link.is_configured:
@@ -152,6 +153,7 @@ class Store(Generic[T]):
         return await self.link.execute("read", evaluate)
 
     async def _write(self, entries: Sequence[tuple[str, T]]) -> bool:
+        """Write values to Redis, except those that are too large; return whether the write succeeded."""
         encoded = {key: self._codec.encode(key, value) for key, value in entries}
         values = {key: data for key, data in encoded.items() if len(data) <= self._codec.max_bytes}
         if len(values) < len(encoded):

@@ -1,4 +1,4 @@
-"""Encodes scores for the cache, and validates and decodes cached values."""
+"""Encode scores for the cache, and validate and decode cached values."""
 
 from __future__ import annotations
 

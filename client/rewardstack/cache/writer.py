@@ -1,4 +1,4 @@
-"""Writes values to Redis in the background, so that a write never delays a score."""
+"""Write values to Redis in the background, so that a write never delays a score."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ T = TypeVar("T")
 MAX_BATCH = 128
 """Maximum number of values per write; more would block the event loop for too long."""
 WINDOW = 0.05
-"""Seconds to collect values before a write. Few large writes are faster: a round trip costs as much as 20 values."""
+"""Seconds to collect values before a write. A few large writes are faster than many small ones: a round trip takes as
+long as 20 values."""
 FLUSH_TIMEOUT = 1.5
 """Time limit for all writes of `flush`, in seconds; longer than the timeout of one write (`cache.link.TIMEOUT`)."""
 

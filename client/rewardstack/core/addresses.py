@@ -1,4 +1,4 @@
-"""Removes secrets from URLs, for display."""
+"""Remove secrets from URLs, for display."""
 
 from __future__ import annotations
 

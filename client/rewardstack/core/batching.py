@@ -1,9 +1,10 @@
 """The batcher: sends items that arrive at about the same time in one batch, and equal items only once.
 
 This saves requests when trainers submit one sample at a time. Each submitted item is a `Call`. Several callers may wait
-for the same call, each with its own deadline; the call is dropped when all of them are cancelled. The batcher also
-collects groups whose members arrive one by one: a group is a batch of fixed size that waits longer
-(`BatchKey.max_wait`).
+for the same call, each with its own deadline; the call is dropped when all of them are cancelled.
+
+The batcher also collects groups, i.e. responses that a judge compares, if the members arrive one by one. Such a group
+is a batch of fixed size that waits longer for its members (`BatchKey.max_wait`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ WINDOW = 0.001
 SLICE = 512
 """Number of items to handle before yielding to the event loop."""
 GRACE = 0.02
-"""Seconds that a caller waits beyond its deadline, because some calls end exactly then."""
+"""Seconds that a caller waits beyond its deadline, because the time limit of its request may end at the same time."""
 
 ABANDONED = "dropped: all callers were cancelled"
 SHUTTING_DOWN = "dropped: the client is shutting down"
@@ -38,7 +39,8 @@ class BatchKey(NamedTuple):
 
     Args:
         size: maximum number of items in a batch.
-        name: items with different names are never in one batch, and do not wait for each other.
+        name: items with different names are in different queues: they are never in one batch, and do not wait for each
+            other.
         max_in_flight: maximum number of items in flight, to save memory: an item in flight needs 15 kB, because it has
             coroutines and a request body; one that waits in this module needs 5 kB.
         affinity: a caller's items with equal affinity are sent one after another, so that the server can reuse the
@@ -81,7 +83,10 @@ class Call(Generic[T, R]):
 
 
 class _Queue(Generic[T, R]):
-    """The unsent calls of one batch key; progress of the queue extends the deadlines of waiting calls."""
+    """The unsent calls with one `BatchKey.name`.
+
+    If `max_in_flight` limits the queue, each answer extends the deadlines of the calls that still wait in it.
+    """
 
     def __init__(self, queue_id: Hashable, key: BatchKey) -> None:
         self.queue_id = queue_id
@@ -148,7 +153,7 @@ class Batcher(Generic[T, R]):
         deadline: Deadline | SharedDeadline,
         share_keys: Sequence[Hashable] | None = None,
     ) -> list[R | Exception]:
-        """Return outcomes in order; a `DeadlineError` for an item without an outcome at the deadline.
+        """Return the outcome of each item, in order; a `DeadlineError` if it has none at the deadline.
 
         Partial batches are sent after all items are submitted. If the caller is cancelled, calls without another caller
         are dropped.
@@ -157,14 +162,15 @@ class Batcher(Generic[T, R]):
             items: the items to send.
             keys: the batch key of each item.
             deadline: the caller's deadline, or a deadline that several callers share.
-            share_keys: a value for each item; items with equal values are sent once. None for no sharing.
+            share_keys: a value for each item. Items with equal values share a call if they wait or are in flight at the
+                same time; an item with None does not. None instead of the list: no item shares a call.
         """
         calls: list[Call[T, R]] = [None] * len(items)  # type: ignore[list-item]
         try:
             await self._submit_all(calls, items, keys, deadline, share_keys)
             await wait_for_all([call.outcome for call in calls], deadline)
         except asyncio.CancelledError:
-            if isinstance(deadline, Deadline):  # the callers of a shared deadline mark their own
+            if isinstance(deadline, Deadline):  # each caller of a `SharedDeadline` sets this in its own `Deadline`
                 deadline.is_abandoned = True
             _drop_abandoned(calls)
             raise
@@ -178,6 +184,7 @@ class Batcher(Generic[T, R]):
         deadline: Deadline | SharedDeadline,
         share_keys: Sequence[Hashable] | None,
     ) -> None:
+        """Submit the items, and store the call of each in `calls`; until then, no timer sends a partial batch."""
         self._submitting += 1
         try:
             for count, index in enumerate(_sending_order(keys), 1):
@@ -203,6 +210,10 @@ class Batcher(Generic[T, R]):
         return DeadlineError(timeout_message(deadline, call.deadline, queue_state))
 
     def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share_key: Hashable) -> Call[T, R]:
+        """Return the call for an item: one with the same `share_key`, else with the same slot, else a new one.
+
+        A call with the same slot is still queued, and gets the item in place of its previous one.
+        """
         shared_deadline = deadline if isinstance(deadline, SharedDeadline) else SharedDeadline(deadline)
         shared_call = self._shared.get(share_key) if share_key is not None else None
         if shared_call is not None and not shared_call.deadline.is_abandoned:
@@ -315,7 +326,7 @@ class Batcher(Generic[T, R]):
                 has_more_time = deadline.attempt_bounds > sent_with
                 unsent = [index for index in unsent if self._has_failed(outcomes[index])] if has_more_time else ()
             return [outcomes[index] for index in range(len(calls))]
-        except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
+        except Exception as error:  # noqa: BLE001 - the error becomes the outcome, or the calls are sent again
             if len(calls) == 1:
                 return [error]
         return await asyncio.gather(*(self._send_alone(call, deadline) for call in calls))

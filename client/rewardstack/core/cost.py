@@ -1,4 +1,4 @@
-"""Estimates what scoring samples costs, without scoring them."""
+"""Estimate what scoring samples costs, without scoring them."""
 
 from __future__ import annotations
 

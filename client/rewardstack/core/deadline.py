@@ -60,7 +60,8 @@ class Deadline:
 
     Attributes:
         service: service to which the caller's last request was passed, where it may still be queued; None at first.
-        effective_timeout: the timeout in seconds, at most `limit`.
+        effective_timeout: `timeout`, or `limit` if that is shorter.
+        limit_at: when `limit` ends, on `time.monotonic()`; infinity without a limit.
         is_abandoned: whether the caller was cancelled.
 
     Args:

@@ -1,6 +1,6 @@
-"""Manages the process's limit on open files.
+"""Raise the process's limit on open files, or open fewer connections if the limit is low.
 
-Commands and servers raise the limit. The library does not: it opens fewer connections if the limit is low.
+Commands and servers raise the limit. The library does not: it opens fewer connections instead.
 """
 
 from __future__ import annotations

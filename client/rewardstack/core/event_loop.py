@@ -1,4 +1,4 @@
-"""Runs all I/O in one event loop in a daemon thread; blocking callers and other loops submit coroutines to it.
+"""Run all I/O in one event loop in a daemon thread; blocking callers and other loops submit coroutines to it.
 
 After a fork, the child creates its own loop. It never uses or closes the inherited loop or its HTTP sessions: that
 would unregister the parent's sockets from the epoll instance that both processes share.
@@ -47,7 +47,7 @@ async def run_with_timeout(seconds: float, work: Awaitable[T]) -> T:
 async def run_in_daemon_thread(name: str, work: Callable[[], T]) -> T:
     """Run `work` in a new daemon thread, and return its result or raise its exception.
 
-    So if `work` hangs, it blocks neither the event loop nor the exit of the process.
+    If `work` hangs, it blocks neither the event loop nor the exit of the process.
 
     Args:
         name: the thread's name.
@@ -81,7 +81,7 @@ class LoopThread:
     """An event loop in its own daemon thread.
 
     Attributes:
-        closing: functions to await before the loop stops.
+        closing: async functions to call before the loop stops.
     """
 
     def __init__(self) -> None:
@@ -172,9 +172,8 @@ def _after_fork_in_child() -> None:
     _lock = threading.Lock()
     if _current is None:
         return
-    # Keep a reference to the inherited loop, so that it is not finalized now. Because the interpreter
-    # finalizes it at exit, also detach it from the epoll instance that it shares with the parent, so that the parent's
-    # sockets stay registered.
+    # Keep a reference to the inherited loop, so that it is not finalized now. The interpreter finalizes it at exit, so
+    # also detach it from the epoll instance that it shares with the parent: the parent's sockets stay registered.
     _inherited.append(_current)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, _current.selector.fileno())

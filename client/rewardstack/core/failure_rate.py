@@ -1,4 +1,4 @@
-"""Stops a run when too many of its recent samples have failed (`REWARDSTACK_MAX_FAILURE_RATE`)."""
+"""Stop a run when too many of its recent samples have failed (`REWARDSTACK_MAX_FAILURE_RATE`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FailureWindow:
 
     def __init__(self) -> None:
         self._reasons: deque[str | None] = deque()
-        """The reason of each failed sample; None for each other sample."""
+        """The reason of each sample that failed; None for a sample with another status."""
         self._failed = 0
 
     def add(self, scores: Iterable[Score], limit: float, size: int) -> None:
@@ -35,7 +35,7 @@ class FailureWindow:
                 that a few early failures do not stop a run.
 
         Raises:
-            FailureRateError: a larger share of the window has failed.
+            FailureRateError: more than `limit * size` of the samples in the window have failed.
         """
         for score in scores:
             while len(self._reasons) >= size:
@@ -74,9 +74,9 @@ def add_scores(scores: Iterable[Score], settings: Settings) -> None:
 async def count_failures(scoring: Awaitable[list[Score]], settings: Settings) -> list[Score]:
     """Await and return the scores of a call, and add them to the failure window.
 
-    Samples that a spent budget does not allow count as failed. Their call raises `BudgetError` even if too many samples
-    have failed, because that error names the cause. If a trainer catches it and continues, the next call raises
-    `FailureRateError` if too many of the recent samples failed.
+    Samples that are not sent because the budget is spent count as failed. Their call raises `BudgetError` even if too
+    many samples have failed, because that error names the cause. If a trainer catches it and continues, the next call
+    raises `FailureRateError` if too many of the recent samples failed.
 
     Raises:
         FailureRateError: more of the recent samples failed than the settings allow.

@@ -1,4 +1,4 @@
-"""Reads and validates the fields of `extra_info`; errors name the field and its valid values."""
+"""Read and validate the fields of `extra_info`; errors name the field and its valid values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewardstack.errors import RequestError
 C = TypeVar("C", bound=str)
 D = TypeVar("D")
 OPTIONS = "extra_info"
-"""The argument with a sample's options; the prefix of field names in errors."""
+"""The argument that has a sample's options; errors prefix the names of fields with it."""
 LONGEST = 50
 """Maximum number of characters of a value that an error shows."""
 

@@ -1,4 +1,4 @@
-"""Splits samples into batches without dividing groups, because a judge compares the members of a group."""
+"""Split samples into batches without dividing groups, because a judge compares the members of a group."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def split_batches(
     Args:
         items: the items; the members of a group are consecutive.
         max_items: maximum number of items in a batch, unless a single group has more.
-        size_of: returns the size of an item.
-        max_size: maximum size of a batch's items, unless a single item or group has more.
+        size_of: returns the size of an item, in the unit of `max_size`, such as characters.
+        max_size: maximum total size of the items in a batch, unless a single item or group is larger.
         group_of: returns the group of an item.
 
     Raises:

@@ -7,7 +7,7 @@ import os
 import threading
 
 import_lock = threading.RLock()
-"""Hold this lock during an import inside a function, so that forks wait for its end. A child that is forked in the
-middle of an import could not import."""
+"""Hold this lock during an import inside a function, so that a fork waits until the import ends. A child that is forked
+in the middle of an import could not import."""
 
 os.register_at_fork(before=import_lock.acquire, after_in_parent=import_lock.release, after_in_child=import_lock.release)

@@ -1,4 +1,4 @@
-"""Converts values from data loaders to plain JSON types: NumPy scalars and arrays, tuples, nested mappings."""
+"""Convert values from data loaders (NumPy scalars and arrays, tuples, nested mappings) to plain JSON types."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def plain(value: Any) -> Any:
 
 
 def shorten(value: Any) -> Any:
-    """Convert a value with `plain` for display; shorten data URLs, and replace bytes and objects by descriptions."""
+    """Convert a value with `plain` for display; shorten data URLs, and replace bytes and objects with descriptions."""
     value = plain(value)
     if isinstance(value, list):
         return [shorten(element) for element in value]

@@ -1,4 +1,4 @@
-"""Finds the lines in a JSONL stream; long runs of blank lines cost almost nothing."""
+"""Find the lines in a JSONL stream; long runs of blank lines cost almost nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLANK = re.compile(rb"\s*\n")
 
 
 def read_pieces(stream: IO[bytes] | RawIOBase, line_bytes: int) -> Iterator[bytes]:
-    """Yield the content of a stream in pieces: each is one line, or several blank lines that follow a blank line.
+    """Yield the content of a stream in pieces: a line, or, after a blank line, all blank lines that are buffered.
 
     Args:
         stream: a stream whose `read` returns bytes; it stays open.

@@ -1,4 +1,4 @@
-"""Reads the text of chat messages from trainers.
+"""Read the text of chat messages from trainers.
 
 A message is a mapping with `role` and `content`. The content is a string, or a list of parts such as
 `{"type": "text", "text": …}`, as in OpenAI's chat completions and TRL's conversational data.

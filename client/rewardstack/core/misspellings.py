@@ -1,4 +1,4 @@
-"""Detects misspelled names, such as `temprature` for `temperature`, and warns about unknown arguments."""
+"""Detect misspelled names, such as `temprature` for `temperature`, and warn about unknown arguments."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def misspelling_hint(reader: str, read: tuple[str, ...], present: tuple[object, 
 
 @lru_cache(maxsize=1024)
 def warn_of_misspelled_suffix(prefix: str, name: str, longer: tuple[str, ...]) -> None:
-    """Log once if `name` is probably a misspelling of another route with the same prefix.
+    """Warn once if a `data_source` matches a route by its prefix, but is probably a misspelling of a longer route.
 
     Args:
         prefix: the route that scores `name`.

@@ -1,4 +1,4 @@
-"""Extracts the response from an OpenRLHF query, a text that contains prompt and response.
+"""Extract the response from an OpenRLHF query, a text that contains prompt and response.
 
 OpenRLHF decodes the query with special tokens, so a special token may precede the prompt.
 """
@@ -19,8 +19,8 @@ def extract_response(query: Any, prompt: Any) -> Any:
         prompt: the prompt before tokenization.
 
     Returns:
-        The response with its end tokens, which `read_request` removes. The whole query if it does not start with the
-        prompt (OpenRLHF truncates long prompts), or if query or prompt is not a string.
+        The response with its end tokens, which `pipeline.items.read_request` removes later. The whole query if it does
+        not start with the prompt (OpenRLHF truncates long prompts), or if query or prompt is not a string.
     """
     if not (isinstance(query, str) and isinstance(prompt, str)):
         return query

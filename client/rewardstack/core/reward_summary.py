@@ -1,4 +1,4 @@
-"""Summarizes the rewards of a batch, and identifies the samples of one group for statistics."""
+"""Summarize the rewards of a batch, and identify the samples of one group for statistics."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from rewardstack.score import Request, Score
 SCORED = ("ok", "fallback")
 """Statuses of samples whose values are rewards."""
 TASKS = ("problem", "prompt", "messages", "question")
-"""Fields of `extra_info` that may have the problem, in the order of `scorers.judge.conversation.TASK_FIELDS`."""
+"""Fields of `extra_info` that may have the problem; the first one with a value counts, as in
+`scorers.judge.conversation.TASK_FIELDS`."""
 READ = 2048
 """Number of characters at the start and at the end of a long text that are compared to find groups."""
 MOST_REFERENCES = 8
+"""Maximum number of a sample's references that are compared to find groups."""
 MOST_PARTS = 16
+"""Maximum number of parts with a mean in a summary."""
 SAME = 1e-9
 """A standard deviation of at most this share of the mean is a rounding error and counts as 0."""
 
@@ -82,12 +85,14 @@ def _parts(scores: Sequence[Score]) -> dict[str, float]:
 
 
 def group_of(request: Request, tenant: str = "") -> bytes | None:
-    """Return the 16-byte digest of a sample's group; None if the sample has no group ID, problem or reference.
+    """Return the 16-byte digest of a sample's group; None if it has neither a group ID nor a problem nor references.
 
-    The samples of a group have the same source and `extra_info["group_id"]`, or else the same source, problem and
-    references. Use
-    this for statistics only: it accepts any sample, and compares only parts of long texts. Judges use
-    `scorers.judge.groups.group_name`, which compares whole texts and raises if a sample does not name its group.
+    Samples are in the same group if they have the same `data_source` and `extra_info["group_id"]`, or, without group
+    IDs, the same `data_source`, problem and references.
+
+    Use this for statistics only: it accepts any sample, and compares only parts of long texts. Judges use
+    `scorers.judge.groups.group_name`, which compares whole texts, and raises if a sample has neither group ID nor
+    problem.
 
     Args:
         request: the sample.

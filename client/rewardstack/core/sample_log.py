@@ -1,6 +1,6 @@
-"""Logs a share of the scored samples to a file of JSON lines (`REWARDSTACK_SAMPLE_LOG`).
+"""Log a share of the scored samples to a file of JSON lines (`REWARDSTACK_SAMPLE_LOG`).
 
-It also reads the samples with the highest and lowest rewards from the file, for the status page.
+`extremes` reads the samples with the highest and lowest rewards from the file, for the status page.
 
 A line has `at` (seconds since 1970), `route`, `status`, `value`, `reason`, `parts`, and the sample: `data_source`,
 `solution_str`, `ground_truth` and `problem`, shortened to `MAX_TEXT` characters. `owner` is a hash of the API key;
@@ -35,6 +35,7 @@ MAX_BYTES = 32 * 2**20
 TAIL = 4 * 2**20
 """Number of bytes at the end of the log that are searched for the highest and the lowest rewards."""
 MAX_PARTS = 64
+"""Maximum number of a score's parts in the log."""
 EXTREMES = 3
 """Number of samples with the highest rewards, and of samples with the lowest rewards, for each route."""
 RECENT = 3600.0
@@ -89,6 +90,7 @@ class SampleLog:
                 log.warning("REWARDSTACK_SAMPLE_LOG: cannot write to %s: %s", self._path, error)
 
     def _append(self, data: bytes) -> None:
+        """Append to the file, or rename it first if it has reached `MAX_BYTES`; a lock excludes other processes."""
         with self._lock:
             while True:
                 file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -1,4 +1,4 @@
-"""Reads secrets from files: the value of a variable X from the file that X_FILE names.
+"""Read secrets from files: the value of a variable X from the file that X_FILE names.
 
 Containers get secrets as files, because `docker inspect` shows all environment variables of a container.
 """
@@ -17,7 +17,9 @@ SECRETS = tuple(name for name, setting in TABLE.items() if setting.secret)
 
 
 def read_secret_files(names: Collection[str] = SECRETS, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Set each variable X to the content of the file X_FILE, and remove X_FILE; call this before reading settings.
+    """Set each variable X to the content of the file that X_FILE names, and remove X_FILE.
+
+    Call this before reading settings.
 
     Args:
         names: names of the variables that can hold a secret.

@@ -1,4 +1,4 @@
-"""Records how a sample is scored, step by step; `rewardstack explain` prints the steps."""
+"""Record how a sample is scored, step by step; `rewardstack explain` prints the steps."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ class Explanation:
 
 
 class Exchange(NamedTuple):
-    """One request to a service and its outcome, after all retries: the reply or the error."""
+    """One request to a service and its outcome, after all retries: the reply or the error.
+
+    `sent` and `received` are the bodies; both are empty if the recording has reached its maximum size.
+    """
 
     method: str
     path: str
@@ -80,8 +83,8 @@ class Exchange(NamedTuple):
 
 
 exchanges: ContextVar[list[Exchange] | None] = ContextVar("exchanges", default=None)
-"""The recorded exchanges of the current part of a composite, separate from those of concurrent parts; None outside of a
-part."""
+"""The recorded exchanges of one part of a composite (a route that combines other routes), separate from those of parts
+that run concurrently; None outside of a part."""
 
 
 class Trace:
@@ -100,7 +103,7 @@ class Trace:
         self._since = time.monotonic()
 
     def note(self, name: str, facts: Mapping[str, Any], steps: Sequence[Step] | None = None) -> None:
-        """Add a step that ends now, with inner `steps`; None for the exchanges with services since the last step."""
+        """Add a step that ends now, with inner `steps`; None means the exchanges with services since the last step."""
         now = time.monotonic()
         inner = [exchange.step() for exchange in self.take()] if steps is None else list(steps)
         self.steps.append(Step(name, dict(facts), (now - self._since) * 1000, inner))
@@ -128,7 +131,7 @@ def drop_none(facts: Record) -> Record:
 
 
 def read_steps(records: Any, depth: int = 0) -> list[Step]:
-    """Parse the steps from a server; raise ValueError, KeyError or TypeError if they are malformed."""
+    """Parse the steps in a server's explanation; raise ValueError, KeyError or TypeError if they are malformed."""
     if depth > MAX_DEPTH:
         raise ValueError(f"steps within more than {MAX_DEPTH} others")
     return [

@@ -1,4 +1,4 @@
-"""Aggregates several values (the votes of a judge, the parts of a majority) and computes their agreement."""
+"""Aggregate several values (the votes of a judge, or the parts of a `majority` route) and compute their agreement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def majority(values: Sequence[float]) -> float:
 
 
 def agreement(values: Sequence[float], requested: int) -> float:
-    """Return the share of votes, from 0 to 1, with the most frequent value.
+    """Return the share of the requested votes, from 0 to 1, that have the most frequent value.
 
     Args:
         values: the values of the votes that succeeded; not empty.

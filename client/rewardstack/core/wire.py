@@ -1,4 +1,4 @@
-"""Converts samples and scores to and from JSON: the format of `/v1/score`, and of jobs and their results."""
+"""Convert samples and scores to and from JSON: the format of `/v1/score`, and of jobs and their results."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Count the requests and tokens that samples use on model servers, and enforce the limits of a run.
 
 A request counts when it is sent, even if it fails. Tokens count when a reply reports them, so requests that are in
-flight when the token limit is reached can exceed it. A run exceeds the request limit only by trial requests to judges,
-which are never refused, or while Redis is unavailable.
+flight when the token limit is reached can exceed it. A run can exceed the request limit for two reasons only: trial
+requests to judges (`judge.calls`) are counted but never refused, and while Redis is unavailable, each process counts
+alone.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 
 USAGE = b'"usage"'
 TOKENS = re.compile(rb'"(prompt|completion)_tokens":\s{0,8}(\d{1,12})\b')
-"""The token counts in the JSON of a reply. Text that the model wrote cannot match, because its quotes are escaped."""
+"""Matches the token counts in the JSON of a reply. Text that the model wrote cannot match: its quotes are escaped."""
 RESERVE_SCRIPT = """
 local before = redis.call('HMGET', KEYS[1], 'requests', 'tokens', ARGV[9] .. ':requests', ARGV[9] .. ':tokens')
 local function missing(stored, reported, increment)
@@ -44,7 +45,8 @@ return {granted, requests + granted, tokens}
 """Lua script that adds a process's unreported usage to the run's total, and grants requests within the limits.
 
 The process also sends the last total that it knows, which restores the run's total if Redis has lost it. Redis stores
-how much each process has reported, so a report that is repeated after a lost reply counts once.
+how much each process has reported, so a report that the process repeats because Redis did not reply in time counts
+once.
 """
 
 log = logging.getLogger(__name__)
@@ -127,7 +129,7 @@ class Budget:
             raise self._error()
 
     def add(self, requests: int, tokens: int) -> None:
-        """Add usage without checking the limits."""
+        """Add requests and tokens without checking the limits."""
         self._total = self._total.plus(requests, tokens)
         if self._shared and any(self._limits):
             self._unreported = self._unreported.plus(requests, tokens)
@@ -176,6 +178,7 @@ class Budget:
         return granted
 
     def _reserve_locally(self, wanted: int) -> int:
+        """Return how many of the `wanted` requests the limits allow, as far as this process knows, and count them."""
         granted = wanted
         if self._limits.requests:
             granted = max(0, min(wanted, self._limits.requests - self._total.requests))
@@ -207,13 +210,13 @@ def ignore_usage(source: str, usage: Usage) -> None:
 
 
 class Meter:
-    """Counts the usage of one scorer's requests, until `pop` returns it for a sample's score.
+    """Counts the usage of one scorer's requests; `pop` returns it for a sample's score, and starts a new count.
 
     Args:
         budget: the budget of the run.
         source: the scorer's source, such as `llm_judge`.
         on_usage: callback that receives each change of the usage.
-        bounded: whether to refuse requests over the limits; otherwise they are only counted.
+        bounded: whether `admit` raises if the run has reached a limit; otherwise requests are only counted.
     """
 
     __slots__ = ("_bounded", "_budget", "_completion", "_counted", "_on_usage", "_prompt", "_sent", "_source")

@@ -1,7 +1,7 @@
-"""Choose the server that scores a sample: the server that the sample names, else the servers in the environment.
+"""Choose the server that scores a sample: its `server_url`, else the servers in the environment or the routes file.
 
-The environment's API key is sent only to the environment's servers, so a sample that names its own server cannot steal
-the key.
+The configured API key is sent only to the configured servers, so a sample that names its own server cannot steal the
+key.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Destination(NamedTuple):
 
 
 class Servers:
-    """The servers of one kind, such as judges, that environment variables or a routes file set.
+    """The configured servers of one kind, such as judges: those that environment variables or a routes file set.
 
     Args:
-        variable: name of the variable with the URLs, for errors.
+        variable: name of the variable or routes file field with the URLs, for errors.
         urls: the base URLs of the servers.
         api_key: the API key, which is sent to these servers only.
         start: how to start a server, for the error if `urls` is empty.
         headers: name of the variable with extra headers, which may contain a key; empty for none.
-        key_variable: name of the variable with the key; empty for `variable` with `_API_KEY` in place of `_URL`.
+        key_variable: name of the variable with the key; empty if it is `variable` with `_API_KEY` in place of `_URL`.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Servers:
 
         Raises:
             RequestError: `server_url` is not a URL, or `api_key` is not a string.
-            SettingsError: neither the sample nor the environment sets a server.
+            SettingsError: neither the sample nor the configuration sets a server.
         """
         destination = self._requested(Fields(extra)) if "server_url" in extra or "api_key" in extra else self.default
         if not destination.urls:

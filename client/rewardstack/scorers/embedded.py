@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 def is_rule_local(settings: Settings) -> bool:
     """Return whether rules run on this machine: no reward server is set, and the rules are installed.
 
-    If `REWARDSTACK_ENDPOINTS` is set, rules never run here, because the file that it names may get a server later.
+    If `REWARDSTACK_ENDPOINTS` is set, rules never run here, because a reward server may later be added to its file.
     """
     return not (settings.reward_server_urls or settings.endpoints) and find_spec("rewardstack_rules") is not None
 
@@ -49,7 +49,7 @@ class LocalOrRemote(NamedTuple):
 
 
 class EmbeddedRule(Scorer[LocalOrRemote]):
-    """Scores with a reward function in this process; samples with `extra_info.server_url` are scored on that server.
+    """Scores with a reward function on this machine; samples with `extra_info.server_url` are scored on that server.
 
     Args:
         name: the name of the reward function.
@@ -89,7 +89,7 @@ class EmbeddedRule(Scorer[LocalOrRemote]):
         return self._local
 
     def inline(self, sample: LocalOrRemote) -> Score | LocalOrRemote:
-        """Return the score if the sample's scorer can score it inline (in microseconds), else the sample."""
+        """Return the score if the sample's scorer can compute it inline (in microseconds), else the sample."""
         inline = sample.scorer.inline
         outcome = sample.sample if inline is None else inline(sample.sample)
         return outcome if isinstance(outcome, Score) else LocalOrRemote(sample.scorer, outcome)

@@ -44,9 +44,9 @@ class Backends:
     """Creates scorers; owns the HTTP session and the endpoint pools that they share; belongs to one event loop.
 
     Args:
-        on_usage: callback that receives each change of the usage of model servers; None for none.
+        on_usage: callback that receives each change of the usage of model servers; None for no callback.
         records_requests: whether to record requests and replies in the attribute `recording`.
-        shared_with: backends whose budgets and rate limits these backends use, too; None for new ones.
+        shared_with: backends with which these backends share budgets and rate limits; None for new ones.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class Backends:
     def _judge(
         self, settings: Settings, cache: ResultCache, judges: Mapping[str, NamedJudge], waits: bool, name: str
     ) -> Scorer[Any]:
+        """Return the judge, in a `Relay` if the judge has no URL, but a reward server is set."""
         with import_lock:
             from rewardstack.scorers.judge import GroupJudge, Judge, JudgeConfig
         named = JudgeConfig(judges[name]) if name in judges else None
@@ -121,6 +122,7 @@ class Backends:
     def _reward_model(
         self, settings: Settings, cache: ResultCache, models: Mapping[str, RewardModel], name: str
     ) -> Scorer[Any]:
+        """Return the scorer of a reward model, in a `Relay` if the model has no URL, but a reward server is set."""
         with import_lock:
             from rewardstack.scorers.reward_model import READ_FIELDS, RewardModelScorer, urls_of_model
         find = self._pool_finder(settings, f"reward_model:{name}", _reward_model_place, None)
@@ -155,7 +157,7 @@ class Backends:
         return RewardServers(settings, find, self._types)
 
     def _sandbox_servers(self, settings: Settings) -> RewardServers:
-        """Return a client of the reward servers in `code_sandbox_urls`, which only run programs."""
+        """Return a client of the reward servers in `code_sandbox_urls`, which only run programs (`code` rewards)."""
         urls, key = settings.code_sandbox_urls, settings.code_sandbox_api_key
         sandbox_settings = replace(settings, reward_server_urls=urls, reward_server_api_key=key, endpoints="")
         find = self._pool_finder(
@@ -212,13 +214,13 @@ class Backends:
     ) -> FindPool:
         """Return a function that returns the endpoint pool for URLs and an API key.
 
-        The URLs are from the environment or from a sample. The first call with these arguments creates the pool. If
-        `settings.endpoints` is set, the pool for the environment's URLs follows changes of that file.
+        The URLs are from the environment, the routes file or a sample. The first call with given URLs and key creates
+        the pool. If `settings.endpoints` names a file, the pool for its URLs changes with the file.
 
         Args:
             settings: the current settings.
             kind: the kind of service, such as `judge:small`; identifies a pool whose URLs can change.
-            place: returns this service's URLs and key in given settings.
+            place: returns the URLs and the key of this kind of service in given settings.
             refused_timeout: maximum time to wait while connections are refused, in seconds; None for no separate limit.
         """
         max_refused = math.inf if refused_timeout is None else refused_timeout
@@ -264,7 +266,7 @@ class Backends:
 
 
 def _reward_model_place(settings: Settings) -> Location:
-    """Return the URLs and the key of the reward model in the environment."""
+    """Return the URLs and the key of reward models in the environment."""
     return settings.reward_model_urls, settings.reward_model_api_key
 
 
@@ -276,7 +278,7 @@ def _judge_place(named: JudgeConfig | None, settings: Settings) -> Location:
 
 
 def _embedded_or_remote(name: str, remote: RemoteRule, settings: Settings) -> Scorer[Any]:
-    """Return a scorer that runs the rule in this process if `is_rule_local` says so, else `remote`."""
+    """Return a scorer that runs the rule on this machine if `is_rule_local`, else `remote`."""
     with import_lock:
         from rewardstack.scorers.embedded import EmbeddedRule, is_rule_local
     return EmbeddedRule(name, remote) if is_rule_local(settings) else remote

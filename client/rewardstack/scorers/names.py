@@ -28,7 +28,8 @@ JUDGE_FIELDS = (
     *(*JUDGE_OPTIONS, "problem", "messages", "rubrics", "images"),
     *("group_id", "group_size", "rollout_index"),
 )
-"""The fields that a judge reads, except `server_url`, `api_key`, `timeout`, `prompt` and `question`."""
+"""The fields that a `Relay` sends for a judge: `Judge.portable` puts the task into `problem` and the criteria into
+`rubrics`, whichever fields the sample has for them."""
 EMBEDDING_FIELDS = (
     *("length_penalty", "length_threshold"),
     *("prompt_name", "prompt_prefix", "truncate", "model", "model_name"),
@@ -36,7 +37,7 @@ EMBEDDING_FIELDS = (
 )
 """The options of the embedding similarity, except those that all scorers read (`server_url`, `api_key`, `timeout`)."""
 KNOWN_FIELDS = tuple(sorted({*CLIENT_FIELDS, *FILTERS, "prompt", *RULE_OPTIONS, *JUDGE_FIELDS, *EMBEDDING_FIELDS}))
-"""All fields that a scorer or the client reads."""
+"""The fields that an unknown name is compared with: those of the client, built-in rules, judges and embeddings."""
 MIN_LENGTH = 5
 """Minimum length of a name to check; shorter names are often similar to an option by chance."""
 RENAMED = {"template": "prompt_template", "template_path": "prompt_template_path"}

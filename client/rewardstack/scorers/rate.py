@@ -23,13 +23,13 @@ A sample may fit earlier than computed, because `RateLimit.correct` can lower th
 
 @dataclass(slots=True, eq=False)
 class Reservation:
-    """A sample's requests and tokens: an estimate, until `RateLimit.correct` replaces it after the replies.
+    """A sample's requests and tokens: an estimate, which `RateLimit.correct` replaces with the actual usage.
 
     Args:
         at: when the sample was sent, on `time.monotonic()`.
         requests: number of requests.
         tokens: number of tokens.
-        is_counted: whether the sums of the window include the sample.
+        is_counted: whether the sample is in the window, so that the sums include it.
     """
 
     at: float
@@ -78,7 +78,7 @@ class RateLimit:
         return reservation
 
     def correct(self, reservation: Reservation, requests: int, tokens: int | None) -> None:
-        """Replace a sample's estimate by its actual usage; `tokens` is None if the replies report no tokens."""
+        """Replace a sample's estimate with its actual usage; `tokens` is None if not all replies report tokens."""
         if reservation.is_counted:
             self._add_to_sums(reservation, -1)
             reservation.requests, reservation.tokens = requests, reservation.tokens if tokens is None else tokens

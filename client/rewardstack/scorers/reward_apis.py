@@ -40,7 +40,7 @@ class TextApi:
         """Return the model's raw outputs from the body of a reply.
 
         Raises:
-            ReplyError: the reply has no outputs, or they are not finite numbers.
+            ReplyError: the reply is malformed, has no outputs, or has outputs that are not finite numbers.
         """
         try:
             outputs = [float(output) for output in self.outputs(json.loads(data))]
@@ -76,6 +76,6 @@ APIS: Mapping[str, TextApi] = {
 
 
 def render(template: str, problem: str, candidate: str) -> str:
-    """Return a template with its placeholders replaced; placeholders in `problem` and `candidate` stay."""
+    """Return a template with its placeholders replaced; placeholders in `problem` and `candidate` are not replaced."""
     values = {"PROBLEM": problem, "CANDIDATE_SOLUTION": candidate}
     return PLACEHOLDER.sub(lambda outputs: values[outputs[1]], template)

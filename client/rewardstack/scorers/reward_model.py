@@ -114,12 +114,17 @@ class RewardModelScorer(Relayable[Sample]):
         self._raw_checks: dict[tuple[Destination, str], asyncio.Lock | None] = {}  # None once a server passed
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
-        """Return the request for the item, or the score of a response without steps for a process reward model.
+        """Return the request for the item; for a process reward model, a score if the response has no steps.
 
-        This score has the value `FLOORED`. A sample for the reward server always gets a request.
+        This score has the value `FLOORED`, which the route's shaping replaces. With `destination`, the item always gets
+        a request, because the reward server scores it.
+
+        Args:
+            item: the item.
+            destination: the reward server to which a `Relay` sends the item; None for the model's servers.
 
         Raises:
-            RequestError: the item has no conversation before the response.
+            RequestError: the item has neither messages nor a problem.
             SettingsError: no server is set.
         """
         is_relayed = destination is not None
@@ -136,7 +141,7 @@ class RewardModelScorer(Relayable[Sample]):
         return Sample(destination, (*before, ("assistant", "".join(text + steps.tag for text in texts))), len(texts))
 
     async def keys(self, samples: Sequence[Sample], context: Context) -> list[Key | None]:
-        """Return a cache key for each sample; None for each if the weights are unknown."""
+        """Return a cache key for each sample; None for each if the name of the weights is unknown (`_weights_name`)."""
         [destination] = {sample.destination for sample in samples}
         if (root := await self._weights_name(destination, context.deadline)) is None:
             return [None] * len(samples)
@@ -220,7 +225,7 @@ class RewardModelScorer(Relayable[Sample]):
         return Score(value, source=self.source, parts={"logit": logit})
 
     def _weights(self, logits: Sequence[float]) -> Sequence[float]:
-        """Return the weight of each output; raise ConfigError if the numbers of weights and of outputs differ."""
+        """Return the weight of each output; raise ConfigError if there are not as many weights as outputs."""
         weights = self._model.outputs or (1.0,)
         if len(weights) != len(logits):
             why = f"the model has {len(logits)} outputs and there are {len(self._model.outputs) or 'no'} weights"
@@ -297,6 +302,7 @@ class RewardModelScorer(Relayable[Sample]):
             self._raw_checks[key] = None
 
     def _score_of_error(self, error: ServiceError, sample: Sample) -> Score:
+        """Return the score after an error: `FLOORED` for a sample that is too long, else failed, with a remedy."""
         if isinstance(error, RejectedError):
             error = self._servers.with_key_hint(error, sample.destination)
             if any(words in str(error) for words in (*TOO_LONG, *reward_apis.TOO_LONG)):

@@ -299,13 +299,13 @@ class RelayedSample(Generic[P]):
 class Relay(Scorer[RelayedSample[P]]):
     """Sends a scorer's samples to a reward server, because the environment sets no URL of the scorer's service.
 
-    Samples that name their own server are scored directly. All other samples have no cache key here, because the reward
-    server caches their scores.
+    Samples that name their own server (for a judge, the judge's server) are scored directly. All other samples have no
+    cache key here, because the reward server caches their scores.
 
     Args:
         scorer: the scorer that uses the service directly.
         source: the `data_source` that the reward server scores with the same kind of scorer.
-        fields: fields of `extra_info` that the scorer reads, except server and timeout.
+        fields: fields of `extra_info` to send, out of those of the scorer's `portable` item.
         servers: the reward servers.
         allows_server_url: whether samples may name their own server in `extra_info.server_url`.
     """
@@ -345,7 +345,7 @@ class Relay(Scorer[RelayedSample[P]]):
     def batch(self, sample: RelayedSample[P]) -> BatchKey:
         """Return the scorer's batch key, with larger batches for the reward server, which limits concurrency itself.
 
-        A group, whose members a judge compares, is sent in a separate request.
+        A group whose members a judge compares stays one batch, which is sent in one request.
         """
         key = self._scorer.batch(sample.prepared)
         if sample.item is None:
@@ -448,7 +448,11 @@ def _parse_scores(source: str, count: int, reply: bytes) -> Sequence[Score]:
 async def _explain(
     pool: EndpointPool, source: str, record: str, trace: Trace, deadline: SharedDeadline
 ) -> Sequence[Score] | None:
-    """Return a sample's score and add the steps of its explanation to `trace`; None if the server cannot explain."""
+    """Return a sample's score and add the steps of its explanation to `trace`.
+
+    Return None if the server does not support explanations, or if its explanation reports an error instead of a score.
+    The caller then requests the score without explanation, which raises the error.
+    """
     with import_lock:
         from rewardstack.core.steps import read_steps
     body = f'{record[:-1]}, "rescore": {json.dumps(trace.rescore)}}}'.encode()

@@ -24,7 +24,7 @@ class RequestParams(NamedTuple):
     """The parameters of a request for vectors; texts with the same parameters share requests.
 
     Args:
-        model: name of the model, sent to `/v1/embeddings` only; empty for the model that the server reports.
+        model: name of the model, sent only to `/v1/embeddings`; empty for the model that the server reports.
         prompt_name: name of a prompt in the model's configuration, sent to TEI only; empty for none.
         truncate: whether the server truncates texts that are too long; otherwise it refuses them.
     """
@@ -39,7 +39,7 @@ class Options(NamedTuple):
 
     Args:
         penalty: penalty for a difference in length, one of `PENALTIES`.
-        threshold: there is no penalty while the longer length divided by the shorter one is at most this number.
+        threshold: no penalty if the longer text has at most this many times as many words as the shorter one.
         prefix: text prepended to the response and to the references before they are embedded.
         cached: whether scores and vectors are cached.
         cache_size: maximum number of vectors in this process's memory.

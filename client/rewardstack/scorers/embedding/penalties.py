@@ -1,8 +1,8 @@
 """Reduce the scores of candidates that are much longer or shorter than their reference.
 
-Lengths are in words. Let r be the shorter length divided by the longer one, and t the threshold. There is no penalty if
-the candidate has between 1/t and t times as many words as the reference. Otherwise the similarity is multiplied by a
-factor from 0 to 1, which depends on r (for `log`, on both lengths).
+Lengths are in words. There is no penalty if the longer text is at most `threshold` times as long as the shorter one.
+Otherwise the similarity is multiplied by a factor from 0 to 1, which depends on the ratio of the shorter length to the
+longer one (for `log`, on both lengths).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def length_penalty(name: str, threshold: float, candidate: int, reference: int) 
 
     Args:
         name: one of `PENALTIES`.
-        threshold: the threshold t, at least 1.
+        threshold: maximum ratio of the longer to the shorter length without a penalty, at least 1.
         candidate: number of words of the candidate.
         reference: number of words of the reference.
 
     Returns:
-        A number from 0 to 1. Two empty texts are equally long; if only one text is empty, r is 0.
+        A number from 0 to 1; 1 for two empty texts.
     """
     shorter, longer = min(candidate, reference), max(candidate, reference)
     if longer <= threshold * shorter:

@@ -46,7 +46,7 @@ class ServerInfo(NamedTuple):
         identity: the properties of the model that the server reports, as JSON, for cache keys; empty if unknown.
         model: name of the model; empty if unknown.
         batch: maximum number of texts in one request.
-        requests: maximum number of concurrent requests with `batch` texts each; 0 if unknown.
+        requests: maximum number of concurrent requests if each has `batch` texts; 0 if unknown.
     """
 
     identity: str
@@ -59,7 +59,7 @@ UNKNOWN = ServerInfo("", "", BATCH, 0)
 
 
 def parse_info(reply: bytes) -> ServerInfo | None:
-    """Parse a reply of TEI's `/info`; return None if the reply names no model."""
+    """Parse a reply of TEI's `/info`; return None if the reply does not name the model."""
     fields = _parse_object(reply)
     model = fields.get("model_id")
     if not isinstance(model, str) or not model:
@@ -72,7 +72,7 @@ def parse_info(reply: bytes) -> ServerInfo | None:
 
 
 def parse_models(reply: bytes) -> ServerInfo | None:
-    """Parse the first model in a reply of OpenAI's `/v1/models`; return None if the reply names no model."""
+    """Parse a reply of OpenAI's `/v1/models`, of which only the first model counts; return None if it names none."""
     models = _parse_object(reply).get("data")
     first = models[0] if isinstance(models, list) and models and isinstance(models[0], dict) else {}
     model = first.get("id")
@@ -106,7 +106,7 @@ def write_request(path: ApiPath, texts: Sequence[str], params: RequestParams, mo
 
 
 def _encode(body: Mapping[str, Any]) -> bytes:
-    """Return JSON in UTF-8. Non-ASCII characters are not escaped: an escape takes at least twice as many bytes."""
+    """Return JSON in UTF-8. Non-ASCII characters are not escaped, because an escape takes at least twice the bytes."""
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 

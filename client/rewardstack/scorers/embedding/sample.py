@@ -43,9 +43,13 @@ class Sample(NamedTuple):
 def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Destination]) -> Sample | Score:
     """Return the sample of an item, or the item's score if no vectors are needed.
 
+    Args:
+        item: the item.
+        find_destination: returns the servers and the key for an item's `extra_info`.
+
     Raises:
-        RequestError: an option is malformed.
-        ConfigError: no server is set.
+        RequestError: an option or the sample's `server_url` is malformed.
+        SettingsError: no server is set.
     """
     options, destination = read_options(item.extra), find_destination(item.extra)
     if not item.references:
@@ -65,7 +69,7 @@ def lexical_score(item: Item) -> Score:
 async def vector_scores(samples: Sequence[Sample], vectors: Mapping[str, VectorOrError]) -> list[Score]:
     """Return the scores of samples, given the vector or the error of each text.
 
-    Yield to the event loop after `SLICE` comparisons.
+    Every `SLICE` comparisons, yield to the event loop.
     """
     pairs = [_vector_pairs(sample, vectors) for sample in samples]
     compared = [pair for one in pairs if isinstance(one, dict) for pair in one.values()]
@@ -113,7 +117,7 @@ def _is_text_refused(error: RewardstackError) -> bool:
 
 
 def _best_score(sample: Sample, similarity_of: Mapping[str, float]) -> Score:
-    """Return the similarity to the most similar reference, times the length penalty for this reference."""
+    """Return the similarity to the most similar reference, times the penalty factor for this reference."""
     best = max(similarity_of, key=lambda reference: similarity_of[reference])
     if sample.options.penalty == "none":
         return Score(similarity_of[best], source=SOURCE)

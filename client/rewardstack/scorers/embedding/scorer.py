@@ -1,4 +1,4 @@
-"""The embedding scorer: a response's similarity to its best reference, times a length penalty."""
+"""The embedding scorer: a response's similarity to its most similar reference, times a factor for its length."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ VERSION = "1"
 BATCH_SIZE = 4096
 """Maximum number of samples in a batch; an `Embedder` splits the texts of a batch into requests."""
 MAX_EMBEDDERS = 64
-"""Maximum number of embedders to keep; a client of a reward server can name any number of models and prompts."""
+"""Maximum number of embedders to keep, because clients of a reward server can name any number of models and prompts."""
 OPTION_NAMES = {
     "length_penalty": "penalty",
     "length_threshold": "threshold",
@@ -122,7 +122,10 @@ class Embedding(Relayable[Sample]):
     async def _fetch_infos(
         self, destinations: Collection[Destination], deadline: SharedDeadline
     ) -> dict[Destination, ServerInfo]:
-        """Return what each server reports about itself; a server that is down is left out, and delays no other."""
+        """Return what each server reports about itself; leave out servers that do not answer.
+
+        With several servers, wait only `optional_wait` seconds, so that one that is down does not delay the others.
+        """
         wait = math.inf if len(destinations) == 1 else optional_wait(deadline)
         requests = [self._server(one).info(deadline, wait) for one in destinations]
         known: dict[Destination, ServerInfo] = {}

@@ -50,7 +50,7 @@ class Server:
 
     Args:
         pool: the endpoints of the servers.
-        with_key_hint: adds to an error about a refused key where the key is set.
+        with_key_hint: returns an error about a refused key with a hint where the key is set, other errors unchanged.
         meter: counts the usage of requests for vectors.
     """
 
@@ -90,7 +90,7 @@ class Server:
         If the server fails for all parts without rejecting a text, splitting stops after `MAX_BLIND_SPLITS` levels.
 
         Args:
-            texts: non-empty texts.
+            texts: the texts, none of them empty.
             params: the parameters of the request.
             deadline: deadline of the batch.
         """
@@ -132,6 +132,14 @@ class Server:
     async def _post(
         self, texts: Sequence[str], params: RequestParams, deadline: SharedDeadline, *, once: bool
     ) -> Sequence[VectorOrError]:
+        """Request the vectors of texts; if a server has neither `/info` nor `/embed`, switch to `/v1/embeddings`.
+
+        Args:
+            texts: the texts.
+            params: the parameters of the request.
+            deadline: deadline of the batch.
+            once: whether an invalid reply is final; see `Message.no_retry`.
+        """
         path, model = self._path, self._info.model
         body, probe = write_request(path, texts, params, model), write_request(path, (), params, model)
         if len(body) > MAX_BODY and len(texts) > 1:
@@ -161,6 +169,7 @@ class Server:
         return await self._post(texts, params, deadline, once=once)
 
     async def _fetch_info(self, deadline: SharedDeadline) -> ServerInfo:
+        """Return the information from `/info`, else from `/v1/models`; `UNKNOWN` if neither names a model."""
         for path, read in ((INFO, parse_info), (MODELS, parse_models)):
             try:
                 message = Message("GET", path, read=partial(_parse, read), is_optional=True)

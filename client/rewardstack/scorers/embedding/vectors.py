@@ -1,6 +1,6 @@
 """Return the vectors of texts from this process's memory, from Redis, or from the server.
 
-A text that several callers need at the same time is sent to the server once.
+With caching, a text that several callers need at the same time is sent to the server once.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class Embedder:
         """Return the vector or the error of each text.
 
         Args:
-            texts: non-empty texts.
+            texts: the texts, none of them empty.
             deadline: deadline of the batch.
-            cached: whether to read and write the cache.
+            cached: whether to read and write the cache, and to share requests with other callers.
         """
         # Texts of similar length share a request, because servers pad all texts of a request to the longest one.
         ordered = sorted(set(texts), key=lambda text: (len(text), text))
@@ -134,7 +134,10 @@ class Embedder:
         return results
 
     def _wrong_size(self, cached_vectors: Mapping[str, Vector]) -> set[str]:
-        """Return the texts whose cached vectors have, or may have, another number of dimensions than the model."""
+        """Return the texts whose cached vectors have another number of dimensions than the model.
+
+        If the model's number is not known yet, return no texts if all cached vectors have the same number, else all.
+        """
         sizes = {len(one) for one in cached_vectors.values()}
         size = self._dimensions or (sizes.pop() if len(sizes) == 1 else 0)
         return {text for text, one in cached_vectors.items() if len(one) != size}

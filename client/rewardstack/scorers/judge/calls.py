@@ -46,7 +46,7 @@ TRIAL_SHARE = 0.15
 TRIAL_TOKENS = 16
 """Maximum length of the reply to a trial request, in tokens; servers reject fields before they generate."""
 NO_TRIAL = math.inf
-"""Time of the next trial request once a judge has answered a request with the same fields: never."""
+"""Time of the next trial request for fields that a judge is known to accept: never."""
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -99,13 +99,14 @@ class Calls:
     async def _send_trial_once(
         self, key: Hashable, lock: asyncio.Lock, plan: Plan, model: Model, deadline: SharedDeadline
     ) -> None:
+        """Send the trial request, unless another caller has sent one in the last `RENEWAL` seconds."""
         async with lock:
             if time.monotonic() < (self._next_trial.get(key) or 0.0):
                 return
             self._next_trial.put(key, time.monotonic() + RENEWAL)
             short_options = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
             try:
-                with suppress(NoLogprobsError):  # this error answers the trial, too
+                with suppress(NoLogprobsError):  # the judge accepts the fields, even if it returns no probabilities
                     trial = plan._replace(options=short_options, meter=None, shown=ShownParts("", ""))
                     await self._ask(trial, model, TRIAL_MESSAGE, deadline, answers=plan.valid_answers(plan.chunks[0]))
             except RejectedError as error:
@@ -116,7 +117,7 @@ class Calls:
     def verdict(
         self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline
     ) -> Coroutine[Any, Any, Verdict]:
-        """Return a coroutine that requests the verdict with one reference; several votes are combined into one verdict.
+        """Return a coroutine that requests the verdict for one reference; several votes are combined into one verdict.
 
         Args:
             plan: the plan of the sample.
@@ -138,6 +139,7 @@ class Calls:
         return self._text_verdict(plan, model, reference, 0, deadline)
 
     async def _aggregate_votes(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
+        """Request all votes and combine them; raise the first error unless more than half of the votes succeed."""
         ask = [self._text_verdict(plan, model, reference, vote, deadline) for vote in range(plan.options.num_samples)]
         outcomes = await asyncio.gather(*ask, return_exceptions=True)
         values = [outcome.value for outcome in outcomes if isinstance(outcome, Verdict)]
@@ -294,6 +296,13 @@ class Calls:
         return choice
 
     async def _label_verdict(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
+        """Return the verdict from the probabilities of labels.
+
+        Raises:
+            NoLogprobsError: the judge returns no probabilities, and has never returned any.
+            NoProbabilitiesError: this reply has no probabilities, but an earlier one had.
+            ServiceError, RequestError: as `verdict` does.
+        """
         options = plan.options
         reply, model = await self._ask(plan, model, plan.user_message(reference, plan.rubric), deadline)
         names, values = zip(*options.labels, strict=True)
@@ -312,9 +321,10 @@ class Calls:
 
 
 def _trial_key(plan: Plan, model: Model) -> Hashable:
-    """Return a key that is equal for all requests that a server either accepts or rejects together.
+    """Return a key for the fields of a request: a server accepts or rejects all requests with the same key.
 
-    The key has the names of the fields, and whether temperature and `top_p` are 1, because some servers accept only 1.
+    The key has the server, the model, the names of the fields, and whether temperature and `top_p` are 1, because some
+    servers accept only 1.
     """
     options, answers = plan.options, plan.valid_answers(plan.rubric[: plan.options.max_criteria])
     fields = make_frame(options, model.name, dialect=model.dialect, answers=answers).fields

@@ -21,7 +21,7 @@ from rewardstack.scorers.judge.fences import Fenced, fence
 Order = tuple[int, ...]
 """The members that a request shows, as indices, in the order in which it shows them."""
 TIE = 0.5
-"""The value of a member without comparisons, and the probability of a tie."""
+"""The probability that means a tie; also the value of a member that is compared with no other."""
 
 
 class Outcome(NamedTuple):
@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
 
     Args:
         values: value of each member, from 0 to 1.
-        wins: number of compared members that each member is better than; a tie counts 0.5.
+        wins: for each member, the number of compared members that are worse; a tie counts 0.5.
         agreement: share of the pairs with the same winner in both orders; None for a single order, or without pairs.
     """
 
@@ -48,7 +48,7 @@ def request_orders(count: int, comparison: Comparison) -> list[Order]:
 
     Args:
         count: number of members; `pairwise` needs no request for a single one.
-        comparison: the comparison.
+        comparison: the mode, which pairs to compare, and the number of orders.
     """
     shown: list[Order] = [tuple(range(count))] if count else []
     if comparison.mode == "pairwise":

@@ -1,7 +1,7 @@
 """Select the parts of a sample that a judge sees: the task, and the last reply or all turns of the response.
 
-Each turn of a conversation is fenced (`fences`). Turns in the response that are not written by the policy, such as tool
-output, are marked as not the candidate's words. Reasoning is omitted unless `hide_reasoning` is false.
+Each turn of a conversation is fenced (`fences`). Turns in the response that the policy did not write, such as tool
+output, have the heading "not the candidate's words". The policy's reasoning is omitted if `hide_reasoning` (default).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ShownParts(NamedTuple):
 
     Args:
         problem: the task as a text; fenced if the task is a conversation.
-        candidate: the fenced turns of `trace`; the last reply if `trace` is empty.
+        candidate: the fenced turns of `trace`; the last reply, which the template fences, if `trace` is empty.
         task: the turns of the task if it is a conversation; else empty.
         trace: the turns of the response if `view` is `full_trace` and there are several; else empty.
         images: URLs of the images, in the order in which the texts mention them.
@@ -85,7 +85,7 @@ def read_shown_parts(item: Item, view: View, *, hide: bool, allow_urls: bool) ->
         item: the sample.
         view: whether to show the last reply or all turns of the response.
         hide: whether to omit the policy's reasoning.
-        allow_urls: whether images may be URLs, which the judge then fetches.
+        allow_urls: whether images may be web URLs, which the judge's server then fetches.
 
     Raises:
         RequestError: the task, the messages or an image cannot be read; the error names the field.
@@ -112,6 +112,10 @@ def read_task(extra: Mapping[str, Any], *, hide: bool = True) -> tuple[str, Turn
 
     Text and turns are empty if there is no task.
 
+    Args:
+        extra: the sample's `extra_info`.
+        hide: whether to omit the policy's reasoning from the turns.
+
     Raises:
         RequestError: `problem` is neither a string nor chat messages, or a message has malformed content.
     """
@@ -137,7 +141,7 @@ def _ends_before_reply(messages: Any) -> bool:
 
 
 def _parse_turns(value: Any, name: str, *, hide: bool) -> Turns:
-    """Return the turns of chat messages; raise RequestError if the value is not chat messages."""
+    """Return the turns of chat messages that have text; raise RequestError if the value is not chat messages."""
     messages = plain(value)
     if not messages and (messages is None or isinstance(messages, list)):
         return ()
@@ -149,6 +153,16 @@ def _parse_turns(value: Any, name: str, *, hide: bool) -> Turns:
 
 
 def _parse_turn(message: Mapping[str, Any], location: str, *, hide: bool) -> Turn:
+    """Return a message as a turn: its reasoning unless `hide`, its text, and its tool calls.
+
+    Args:
+        message: the message.
+        location: the field and number of the message, for errors, such as `messages[2]`.
+        hide: whether to omit the policy's reasoning.
+
+    Raises:
+        RequestError: the content is neither a string nor a list of parts.
+    """
     role = str(message.get("role")).lower()
     role = ASSISTANT if ROLES.get(role) == "Assistant" else role if role in ROLES else TOOL
     content = message.get("content")
@@ -168,6 +182,7 @@ def _parse_turn(message: Mapping[str, Any], location: str, *, hide: bool) -> Tur
 
 
 def _part_text(part: Any) -> str:
+    """Return the text of a message part; `IMAGE_MARK` for an image. The mark is removed from texts that contain it."""
     if isinstance(part, str):
         return part.replace(IMAGE_MARK, "")
     kind = part.get("type", "text") if isinstance(part, dict) else type(part).__name__
@@ -206,7 +221,8 @@ def _parse_response(item: Item, *, hide: bool) -> Turns:
 def _select_trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Turns:
     """Return the turns of the response.
 
-    If the response has only one turn, the turns of `messages` that follow the task come before it.
+    If the response has only one turn, it is the last turn, after the turns of `messages` that follow the task (without
+    a known task: from the policy's first turn on).
     """
     if item.messages is not None and len(turns := _parse_response(item, hide=hide)) > 1:
         return turns
@@ -219,7 +235,7 @@ def _select_trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Tu
 
 
 def _turns_before(messages: Turns, trace: Turns) -> Turns:
-    """Return the turns of `messages` that come before those in `trace`."""
+    """Return the turns of `messages` before those that are also in `trace`; all if `trace` starts with another role."""
     shared = next(
         (index for index in range(len(messages)) if messages[index:] == trace[: len(messages) - index]), len(messages)
     )

@@ -1,4 +1,7 @@
-"""Compute the usage of verdicts in advance, with the judge's `/tokenize`, or from the length of the prompts."""
+"""Compute the maximum usage of verdicts before they are requested.
+
+Prompt tokens are counted by the judge's `/tokenize`, or estimated from the length of the prompts.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ CHAT_FIELDS = ("model", "messages", "chat_template_kwargs")
 
 
 def estimate(plan: Plan, model: Model) -> Usage:
-    """Return the estimated usage of one sample's verdict, from the length of its prompts."""
+    """Return the maximum usage of one sample's verdict; prompt tokens are estimated from the length of its prompts."""
     requests = _request_count(plan)
     texts = [text for sent in _request_bodies(plan, model) for text in _message_texts(sent)]
     images = TOKENS_PER_IMAGE * len(plan.shown.images) * len(plan.references) * len(plan.chunks)
@@ -36,7 +39,7 @@ def estimate(plan: Plan, model: Model) -> Usage:
 
 
 async def count_usage(samples: Sequence[tuple[Plan, Model]], api: Api, deadline: SharedDeadline) -> list[Usage]:
-    """Return the usage of each sample's verdict; prompts are estimated if the judge cannot count their tokens.
+    """Return the maximum usage of each sample's verdict; prompt tokens are estimated if the judge cannot count them.
 
     Args:
         samples: plan and model of each sample.

@@ -41,7 +41,7 @@ class Dialect:
         starts_reply: whether requests for labels include the start of the reply (`continue_final_message`).
         limit_field: field that limits the tokens of the reply.
         omitted_fields: sampling fields to omit, sorted.
-        is_guessed: whether it is unknown if the server supports these fields; if so, a trial request is sent first.
+        is_guessed: whether the server may not support these fields; if so, a trial request is sent first.
     """
 
     constraint: ReplyConstraint = "structured_outputs"

@@ -30,7 +30,7 @@ from rewardstack.scorers.judge.templates import BUILTIN
 from rewardstack.scorers.judge.verdict import UnreadableError, verdict_line
 
 OPTION_FIELDS = {"model": ("model_name", "model"), "template": ("prompt_template", "prompt_template_path")}
-"""Options, and their fields in `extra_info` if these have other names."""
+"""For options whose fields in `extra_info` have other names: these names."""
 
 
 def effective_options(options: Options, extra: Mapping[str, Any], model: str, named: JudgeConfig | None) -> Record:

@@ -100,7 +100,7 @@ _CONTROL = re.compile(
 
 
 def neutralize(text: str) -> str:
-    """Return a text that looks nearly the same, without control tokens, fences of this module, and verdict lines."""
+    """Return a text that looks nearly the same, but in which control tokens, fences and `REWARD:` have no effect."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
     text = _INVISIBLE.sub("", text)

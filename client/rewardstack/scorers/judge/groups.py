@@ -46,10 +46,11 @@ from rewardstack.scorers.judge.verdict import Verdict
 from rewardstack.scorers.reward_server import Relayable
 
 GROUP_ID, ROLLOUT = "group_id", "rollout_index"
-"""Fields of `extra_info`: the group, and the member's number. A sample replaces an earlier one with the same number."""
+"""Fields of `extra_info`: the group, and the member's number. While a group waits for members in other calls, a sample,
+such as a retry, replaces an earlier one with the same number."""
 GROUP_FIELDS = (GROUP_ID, GROUP_SIZE, ROLLOUT)
 MAX_CLOSED_GROUPS = 4096
-"""Maximum number of groups to remember that were incomplete when their wait ended; members that come later fail."""
+"""Maximum number of groups to remember that were incomplete when `group_wait` ended. Their late members fail."""
 
 
 def group_name(source: str, extra: Any, references: Any) -> str:
@@ -61,7 +62,7 @@ def group_name(source: str, extra: Any, references: Any) -> str:
         references: the sample's references.
 
     Raises:
-        RequestError: the sample has neither a `group_id` nor a problem, or the first of these is malformed.
+        RequestError: the sample has neither a `group_id` nor a problem, or the one that it has is malformed.
     """
     group_id = Fields(extra).get(GROUP_ID)
     identity: object = (GROUP_ID, group_id)
@@ -125,11 +126,11 @@ class GroupJudge(Relayable[Member]):
             raise RouteError(f"{field}: {why}, got {self._wait:g}", field)
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Member | Score:
-        """Return the member, or its failure if its group was judged without it.
+        """Return the member, or a failed score if its group was closed before it arrived.
 
         Raises:
             RequestError: an option is invalid, or the sample has neither a `group_id` nor a problem.
-            RouteError: the group has one member, and the judge has no `single_route`.
+            RouteError: `group_size` is 1, and the judge has no `single_route`.
         """
         size = Fields(item.extra).integer(GROUP_SIZE, self._comparison.group_size, 1, self._comparison.max_group_size)
         if size == 1:
@@ -172,8 +173,8 @@ class GroupJudge(Relayable[Member]):
     def _find_rejection(self, samples: Sequence[Member]) -> Score | None:
         """Return the score of all samples if the group cannot be compared, else None.
 
-        An incomplete group is compared if it has at least two members, and at least half of `group_size`. It is
-        remembered, so that late members fail.
+        An incomplete group is compared if it has at least two members, and at least half of `group_size`. If `waits`,
+        it is then closed, compared or not: members that arrive within another `group_wait` fail.
         """
         count, size = len(samples), samples[0].size
         if size is None or count >= size:

@@ -31,8 +31,9 @@ class ImageReader:
     """Collects the images of one sample, in the order in which the judge sees them.
 
     Args:
-        extra: the sample's `extra_info`. Some message parts only mark the place of an image. The field `images` has the
-            images for these parts, in order, followed by images without a part; if false, the judge sees no images.
+        extra: the sample's `extra_info`. Message parts without image data only mark where an image belongs. The field
+            `images` has the images for these parts, in order, followed by images without a part. If `images` is false,
+            the judge sees no images.
         allow_urls: whether an image may be a web URL, which the judge's server then fetches.
     """
 
@@ -75,6 +76,11 @@ class ImageReader:
         return urls
 
     def _to_url(self, source: Any) -> str:
+        """Return an image as a data URL or, if allowed, a web URL; raise RequestError if it is neither.
+
+        Args:
+            source: a URL, bytes, a PIL image, or an object that has one of these in a field of `SOURCES`.
+        """
         while isinstance(source, dict):
             source = next((source[name] for name in SOURCES if source.get(name) is not None), None)
         if isinstance(source, bytes):

@@ -1,4 +1,7 @@
-"""Find the token IDs of labels (answers whose probabilities give a verdict) with the judge's `POST /tokenize`."""
+"""Find the token IDs of labels with the judge's `POST /tokenize`.
+
+Labels are one-token answers, such as `0` and `1`, whose probabilities give a verdict.
+"""
 
 from __future__ import annotations
 

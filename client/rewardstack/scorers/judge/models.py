@@ -22,7 +22,7 @@ from rewardstack.transport.discovery import MAX_SERVERS, Discovery, optional_wai
 from rewardstack.transport.message import Message
 
 DEFAULT = "Qwen/Qwen3-32B"
-"""Model to request if none is set and the server does not report exactly one."""
+"""Name of the model to request if none is set, and the server does not report exactly one model."""
 VERSION = "/version"
 
 log = logging.getLogger(__name__)
@@ -132,6 +132,7 @@ class Models:
         return model._replace(dialect=current)
 
     async def _fetch(self, destination: Destination, deadline: SharedDeadline) -> ServerReport:
+        """Return what a judge reports about itself; an Azure deployment, whose URL has its name, is not asked."""
         if name := deployment_name(destination.urls[0]):
             return ServerReport({name: name})
         try:

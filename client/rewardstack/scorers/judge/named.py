@@ -1,4 +1,4 @@
-"""Configure the judges that a routes file defines: their servers, and the options that override those of samples."""
+"""Configure named judges, which a routes file defines: their servers, and the options that override a sample's."""
 
 from __future__ import annotations
 
@@ -38,9 +38,11 @@ log = logging.getLogger(__name__)
 
 
 class JudgeConfig:
-    """The configuration of a judge that a routes file defines, and the names that error messages use for its settings.
+    """The configuration of a named judge, and the names that error messages use for its settings.
 
     Attributes:
+        url_setting: the variable or field with the judge's URL, for errors.
+        model_setting: the field with the judge's model, for errors.
         key_setting: the variable with the judge's key, for errors such as `set KEY_SETTING to one that the server
             accepts`. If the judge's table has `base_url` without `api_key_env`, `key_setting` is the phrase
             `judges.NAME.api_key_env to the name of a variable, and that variable`.
@@ -129,7 +131,7 @@ class JudgeConfig:
         return {**{name: value for name, value in extra.items() if name not in self._ignored}, **self._fixed_options}
 
     def rename_option(self, error: RequestError) -> RequestError:
-        """Return the error, with the option's full name (see `field_name`)."""
+        """Return the error about an option, with the option's full name (see `field_name`)."""
         name = (error.field or "").removeprefix("extra_info.")
         if name not in self._fixed_options:
             return error

@@ -48,7 +48,8 @@ class Options:
         enable_thinking: whether the model may reason before it replies.
         thinking_budget: maximum number of tokens of the reasoning.
         seed: seed of sampling; None for none.
-        batch_size: maximum number of samples with this batch size in flight; None for no separate limit.
+        batch_size: maximum number of samples in flight, out of the samples with the same `batch_size`; None for the
+            default in `Judge.batch`.
         labels: labels and their values if `verdict` is `logprob`; else empty.
         label_mass_floor: minimum total probability of the labels.
         num_samples: number of votes.

@@ -44,7 +44,8 @@ class Plan(NamedTuple):
         references: the references; each has its own requests; one empty text if the template uses none.
         meter: counts the usage of the requests; None until the sample is scored.
         rubric: the criteria; empty if neither the verdict nor the template needs any.
-        compared: number of candidates that are compared in a request; 0 for a single candidate.
+        created_at: time of creation, on `time.monotonic()`; the latency of the score is measured from then.
+        compared: number of candidates that a request compares; 0 if it shows a single candidate without comparison.
     """
 
     destination: Destination
@@ -54,7 +55,6 @@ class Plan(NamedTuple):
     meter: Meter | None = None
     rubric: Rubric = ()
     created_at: float = 0.0
-    """Time of creation, on `time.monotonic()`; the latency of the score is measured from then."""
     compared: int = 0
 
     @property
@@ -74,7 +74,7 @@ class Plan(NamedTuple):
         return self.options.template.render(self.shown.problem, reference, self.shown.candidate, listing)
 
     def valid_answers(self, criteria: Rubric = ()) -> Answers:
-        """Return the valid answers to each criterion, or valid scores of each candidate; empty for other verdicts."""
+        """Return the valid answers to each criterion, or `GRADES` for each candidate of a list; else empty."""
         if self.compared and not self.options.labels:
             return (GRADES,) * self.compared
         return valid_answers(criteria) if self.options.verdict == "rubric" else ()
@@ -89,7 +89,7 @@ def make_plan(
         item: the sample.
         options: the result of `read_options` for the sample.
         destination: the judge's servers and key.
-        allow_urls: whether images may be URLs, which the judge then fetches.
+        allow_urls: whether images may be web URLs, which the judge's server then fetches.
         compares: whether the judge compares candidates, which needs no reference.
     """
     shown = read_shown_parts(item, options.view, hide=options.hide_reasoning, allow_urls=allow_urls)

@@ -38,7 +38,7 @@ MAX_POINTS = 1e6
 YES_NO = ("no", "yes")
 """The valid answers to a criterion without choices, from worst to best."""
 GRADES = ("0.00", "1.00")
-"""Minimum and maximum score of a candidate in a list; scores have two decimals."""
+"""In place of a criterion's valid answers: the judge gives a candidate a score from 0 to 1 with two decimals."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Valid answers to a criterion with choices, one letter for each choice."""
 RESERVED_PARTS = frozenset({"acc", "accuracy", "positive", "negative"})
@@ -81,7 +81,7 @@ class Criterion(NamedTuple):
 
 Rubric = tuple[Criterion, ...]
 Answers = tuple[tuple[str, ...], ...]
-"""The valid answers to each criterion."""
+"""The valid answers to each criterion; in a listwise comparison, `GRADES` for each candidate."""
 
 
 def read_rubric(extra: Mapping[str, Any]) -> Rubric:
@@ -300,7 +300,7 @@ def parse_answers(text: str, answers: Answers, *, truncated: bool = False) -> di
         How far each criterion is met, from 0 to 1, by its index.
 
     Raises:
-        UnreadableError: the reply has a number without a criterion, or its reasoning does not end.
+        UnreadableError: the reply answers a criterion that does not exist, or its reasoning does not end.
     """
     words_by_index: dict[int, set[str]] = {}
     for number, word in parse_answer_pairs(text, truncated=truncated):
@@ -370,6 +370,6 @@ def rubric_verdict(rubric: Rubric, met_shares: Sequence[float], *, clip_negative
 
 
 def _met_share(results: Sequence[tuple[Criterion, float]]) -> float:
-    """Return the sum of the absolute points of met criteria, divided by the sum of all; 0 without points."""
+    """Return the absolute points, weighted by how far each criterion is met, as a share of all; 0 without points."""
     total = sum(abs(criterion.points) for criterion, _ in results)
     return sum(abs(criterion.points) * met_share for criterion, met_share in results) / total if total else 0.0

@@ -132,6 +132,7 @@ def _mentioned_scales(text: str, *, with_criteria: bool) -> set[Scale]:
 
 
 def _find_ranges(texts: Iterable[str]) -> Iterable[Scale]:
+    """Yield the ranges in texts: `1 to 9`, `out of 5` (0 to 5), `7-point` (1 to 7), `REWARD: <number>/10` (0 to 10)."""
     for text in texts:
         for match in _RANGE_TEXT.finditer(text):
             ends = sorted(float(end) for end in match.groups()[:-2] if end is not None)
@@ -151,7 +152,7 @@ def _grade_list_scale(text: str) -> set[Scale]:
 
 
 def _join_bands(scales: set[Scale]) -> set[Scale]:
-    """Return the whole range of bands that follow on one another, such as 1 to 3, 4 to 7 and 8 to 10; else `scales`."""
+    """Return the whole range if the scales are consecutive bands, such as 1 to 3, 4 to 7 and 8 to 10; else `scales`."""
     bands = sorted(scales)
     follow = not scales & {UNIT, HUNDRED} and all(
         0 <= after.low - before.high <= 1 for before, after in pairwise(bands)

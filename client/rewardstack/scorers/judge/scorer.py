@@ -1,4 +1,4 @@
-"""Score samples with an LLM judge, with a request for each reference, vote and chunk of criteria."""
+"""Score samples with an LLM judge: one request for each combination of reference, vote and chunk of criteria."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ MAX_LATENCIES = 4096
 """Maximum number of reply times to keep for the next report."""
 
 Decide = Callable[[Sequence[Plan], Model, SharedDeadline], Awaitable[Sequence[Verdict]]]
+"""Sends the requests of plans and returns the verdicts; see `Judge.score_requests`."""
 ServerAndOptions = tuple[Destination, Options]
-"""The servers and options of a sample; samples with equal ones share discovery and trial requests."""
+"""The servers and options of a sample. Samples for which both are equal share discovery and trial requests."""
 
 log = logging.getLogger(__name__)
 
@@ -220,8 +221,9 @@ class Judge(Relayable[Plan]):
     def batch(self, sample: Plan) -> BatchKey:
         """Return a batch key: one sample per batch; samples with the same problem are sent in sequence.
 
-        At most `batch_size` samples are in flight. Without `batch_size`, the maximum is the number of connections, or
-        none if the judge has a rate limit: the time that samples wait for it does not count toward their timeout.
+        At most `batch_size` samples are in flight. Without `batch_size`, the maximum is the number of connections. A
+        judge with a rate limit needs no maximum, because the time that samples wait for that limit does not count
+        toward their timeout.
         """
         destination, size = sample.destination, sample.options.batch_size
         width = size or (math.inf if self._rate else len(destination.urls) * self._settings.max_connections)
@@ -233,7 +235,7 @@ class Judge(Relayable[Plan]):
 
     async def quote(self, samples: Sequence[Plan], context: Context) -> Usage:
         """Return the maximum usage of samples; prompts are counted by the judge's `/tokenize`, or else estimated."""
-        await self._find_unavailable(samples, context.deadline)  # a judge that does not answer is estimated
+        await self._find_unavailable(samples, context.deadline)  # without an answer, `count_usage` estimates
         plans = [(plan, self._model(plan)) for plan in samples]
         return Usage.total(await count_usage(plans, self._api, context.deadline))
 
@@ -317,7 +319,7 @@ class Judge(Relayable[Plan]):
         return await self._rate.admit(cost.requests, cost.prompt_tokens + cost.completion_tokens, deadline)
 
     def _correct(self, reservation: Reservation | None, usage: Usage) -> None:
-        """Replace the estimate in the rate limit by the actual usage."""
+        """Replace the estimate in the rate limit with the actual usage."""
         if self._rate is not None and reservation is not None:
             known = None if usage.uncounted else usage.prompt_tokens + usage.completion_tokens
             self._rate.correct(reservation, usage.requests, known)
@@ -352,7 +354,7 @@ class Judge(Relayable[Plan]):
 
 
 def _image_hint(error: ServiceError, plan: Plan) -> str:
-    """Return a remedy to append to an error if the judge probably does not support images; else an empty text."""
+    """Return a remedy to append to an error if the judge may not support the sample's images; else an empty text."""
     refused = isinstance(error, RejectedError) and error.status in (400, 415, 422)
     if not plan.shown.images or not (refused or "image" in str(error).lower()):
         return ""

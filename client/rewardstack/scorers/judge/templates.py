@@ -47,7 +47,8 @@ LABELS: Mapping[str, Mapping[str, float]] = {
 SUPPORTED_TEMPLATES: Mapping[str, Collection[str]] = {"logprob": LABELS, "rubric": ("default",)}
 """The built-in templates that support each kind of verdict, except `text`, which all templates support."""
 CRITERIA = "Criteria:\n{CRITERIA}\n\n"
-"""The section with the criteria in the built-in rubric template; it is moved to the end if criteria are split."""
+"""The section with the criteria in the built-in rubric template. It is moved to the end if the criteria are divided
+among several requests, so that the requests have a common prefix."""
 
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 _HEADER = re.compile(rf"\s*{FIELD}\b([^\n]{{0,80}})\n", re.IGNORECASE)
@@ -86,7 +87,7 @@ class Template:
         return placeholder in self.parts[1::2]
 
     def render(self, problem: str, reference: str, candidate: str, criteria: str = "") -> str:
-        """Return the template with fenced texts in place of the placeholders; placeholders in these texts stay.
+        """Return the template with fenced texts in place of the placeholders; placeholders in the texts have no effect.
 
         Args:
             problem: the task; empty for none.
@@ -115,7 +116,7 @@ _cached_fence = lru_cache(maxsize=_CACHED_FENCES)(fence)
 def find_template(
     name_or_text: str, *, verdict: Kind = "text", declared_scale: Scale | None = None, is_split: bool = False
 ) -> Template:
-    """Return a built-in template by its name, or a custom template from its text.
+    """Return a built-in template by its name, or parse the text of a custom template.
 
     Args:
         name_or_text: a name in `BUILTIN`, or a text with `{CANDIDATE_SOLUTION}`.

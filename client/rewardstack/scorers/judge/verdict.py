@@ -43,7 +43,7 @@ class Verdict(NamedTuple):
 
     Args:
         value: the verdict from 0 to 1; can be below 0 for a rubric that is not clipped.
-        note: text for the reason of the score.
+        note: the score's `reason`; may be empty.
         label_mass: total probability of the labels; None unless the verdict is read from probabilities.
         agreement: share of the votes with the most frequent value, or of compared pairs with the same winner in both
             orders; None if unknown.
