@@ -51,7 +51,7 @@ def test_what_leaves_the_key(case: dict[str, Any]) -> None:
     assert key_of({}) == key_of(case)
 
 
-@pytest.mark.parametrize("version", ["FLOW_VERSION", "PREFIX"])
+@pytest.mark.parametrize("version", ["PIPELINE_VERSION", "PREFIX"])
 def test_versions(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     """Another version of the flow, or of how values are written, gives another key."""
     before = key_of({})

@@ -269,7 +269,9 @@ async def _label_ids(server: ProbedService, model: str, labels: Sequence[str]) -
 async def _find_unsplit_tokens(server: ProbedService, model: str) -> list[str]:
     """Return the control tokens that `neutralize` does not split: it tests the known forms and the chat template's."""
     messages = [{"role": "user", "content": PROBLEM}]
-    template_tokens = filter(CONTROL_TOKEN.fullmatch, await _token_texts(server, {"model": model, "messages": messages}))
+    template_tokens = filter(
+        CONTROL_TOKEN.fullmatch, await _token_texts(server, {"model": model, "messages": messages})
+    )
     text = neutralize(" ".join([CONTROL_TOKENS, MORE_CONTROL_TOKENS, *template_tokens]))
     tokens = await _token_texts(server, {"model": model, "prompt": text, "add_special_tokens": False})
     return sorted({token for token in tokens if CONTROL_TOKEN.fullmatch(token)})

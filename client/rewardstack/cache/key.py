@@ -15,7 +15,7 @@ from rewardstack.core.json_types import plain
 from rewardstack.core.wire import is_server_field
 from rewardstack.score import Item
 
-FLOW_VERSION = "1"
+PIPELINE_VERSION = "1"
 """Increment this when a change of the pipeline itself (e.g. selection of references) changes scores."""
 
 PREFIX = "rewardstack:1:"
@@ -79,7 +79,7 @@ def rule_key(
     Returns:
         A key for each item; None if the fields that the function reads are not JSON serializable.
     """
-    state = digest(("rule", FLOW_VERSION, name, fingerprint))
+    state = digest(("rule", PIPELINE_VERSION, name, fingerprint))
     return [_item_key(state, item, fields, range) for item in items]
 
 

@@ -15,13 +15,13 @@ SCORED = ("ok", "fallback")
 TASKS = ("problem", "prompt", "messages", "question")
 """Fields of `extra_info` that may have the problem; the first one with a value counts, as in
 `scorers.judge.conversation.TASK_FIELDS`."""
-READ = 2048
+COMPARED_CHARACTERS = 2048
 """Number of characters at the start and at the end of a long text that are compared to find groups."""
-MOST_REFERENCES = 8
+MAX_REFERENCES = 8
 """Maximum number of a sample's references that are compared to find groups."""
-MOST_PARTS = 16
+MAX_PARTS = 16
 """Maximum number of parts with a mean in a summary."""
-SAME = 1e-9
+MIN_RELATIVE_STD = 1e-9
 """A standard deviation of at most this share of the mean is a rounding error and counts as 0."""
 
 
@@ -65,7 +65,7 @@ class RewardSummary(NamedTuple):
         mean = math.fsum(values) / len(values)
         std = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
         flat = sum(min(group) == max(group) for group in pairs)
-        std = std if std > SAME * abs(mean) else 0.0
+        std = std if std > MIN_RELATIVE_STD * abs(mean) else 0.0
         parts = _parts([score for _, score, _ in rewarded])
         return cls(len(values), mean, std, values.count(0.0), len(pairs), flat, parts)
 
@@ -81,7 +81,7 @@ class RewardSummary(NamedTuple):
 def _parts(scores: Sequence[Score]) -> dict[str, float]:
     """Return the means of the parts that all scores have."""
     names = [name for name in scores[0].parts or () if all(name in (score.parts or ()) for score in scores)]
-    return {name: math.fsum((score.parts or {})[name] for score in scores) / len(scores) for name in names[:MOST_PARTS]}
+    return {name: math.fsum((score.parts or {})[name] for score in scores) / len(scores) for name in names[:MAX_PARTS]}
 
 
 def group_of(request: Request, tenant: str = "") -> bytes | None:
@@ -123,9 +123,10 @@ def problem_of(extra: Mapping[str, Any]) -> Any:
 def _text(value: Any, depth: int = 2) -> str:
     """Return a short text for a problem or reference; different values usually have different texts."""
     if isinstance(value, str):
-        return value if len(value) <= 2 * READ else f"{len(value)} {value[:READ]}{value[-READ:]}"
+        ends = value[:COMPARED_CHARACTERS], value[-COMPARED_CHARACTERS:]
+        return value if len(value) <= 2 * COMPARED_CHARACTERS else f"{len(value)} {ends[0]}{ends[1]}"
     if isinstance(value, Mapping):
         value = [*value.values()]
     if isinstance(value, (list, tuple)):
-        return "\1".join(_text(element, depth - 1) for element in value[:MOST_REFERENCES]) if depth else str(len(value))
-    return "" if value is None else str(value)[:READ]
+        return "\1".join(_text(element, depth - 1) for element in value[:MAX_REFERENCES]) if depth else str(len(value))
+    return "" if value is None else str(value)[:COMPARED_CHARACTERS]

@@ -133,7 +133,7 @@ def drop_none(facts: Record) -> Record:
 def read_steps(records: Any, depth: int = 0) -> list[Step]:
     """Parse the steps in a server's explanation; raise ValueError, KeyError or TypeError if they are malformed."""
     if depth > MAX_DEPTH:
-        raise ValueError(f"steps within more than {MAX_DEPTH} others")
+        raise ValueError(f"steps are nested more than {MAX_DEPTH} deep")
     return [
         Step(
             str(record["step"]),

@@ -16,7 +16,7 @@ BUDGET_HEADER = "X-Reward-Budget"
 SERVER_FIELDS = ("url", "api_key", "path")
 """Only the server's settings may set these fields of `extra_info`, and fields that end with `_` and one of these."""
 ENDINGS = tuple(f"_{word}" for word in SERVER_FIELDS)
-SERVER_FIELD_ERROR = "URLs, keys and paths are not taken over HTTP; leave it out"
+SERVER_FIELD_ERROR = "URLs, keys and paths are not accepted over HTTP; remove the field"
 """The error for a request with a field of `SERVER_FIELDS`."""
 
 

@@ -47,7 +47,7 @@ class TextApi:
             if not outputs or not all(map(math.isfinite, outputs)):
                 raise ValueError("no finite numbers")
         except (LookupError, TypeError, ValueError, RecursionError) as error:
-            raise ReplyError(f"it is no reply of {self.path}: {error}") from None
+            raise ReplyError(f"not a reply of {self.path}: {error}") from None
         return outputs
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, cast
 
-from rewardstack.cache.key import FLOW_VERSION, PREFIX, Key, digest, hex_digest
+from rewardstack.cache.key import PIPELINE_VERSION, PREFIX, Key, digest, hex_digest
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.cost import estimate_tokens
 from rewardstack.core.deadline import SharedDeadline
@@ -147,7 +147,7 @@ class RewardModelScorer(Relayable[Sample]):
             return [None] * len(samples)
         settings = json.dumps([self._model.name, self._model.score_definition], sort_keys=True)
         revision = self._settings.judge_revision
-        prefix = digest(("reward_model", FLOW_VERSION, _source_hash(), root, revision, settings))
+        prefix = digest(("reward_model", PIPELINE_VERSION, _source_hash(), root, revision, settings))
         return [
             Key(PREFIX + hex_digest(prefix, *(part for one in sample.messages for part in one))) for sample in samples
         ]
@@ -192,7 +192,7 @@ class RewardModelScorer(Relayable[Sample]):
     def describe(self, item: Item, sample: Sample) -> Record:
         """Return the servers, the conversation, and the model's settings that affect the score."""
         messages = [{"role": role, "content": text} for role, text in sample.messages]
-        return {"asked": list(sample.destination.urls), "messages": messages, **self._model.score_definition}
+        return {"servers": list(sample.destination.urls), "messages": messages, **self._model.score_definition}
 
     def portable(self, item: Item, sample: Sample) -> Item:
         """Return the item with only the conversation in `extra_info`, in plain JSON types."""

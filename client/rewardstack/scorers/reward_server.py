@@ -260,7 +260,7 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
 
     def describe(self, item: Item, sample: tuple[Item, Destination]) -> Record:
         """Return the name of the function and the URLs of the servers."""
-        return {"function": self._name, "asked": list(sample[1].urls)}
+        return {"function": self._name, "servers": list(sample[1].urls)}
 
 
 class Relayable(Scorer[P]):

@@ -184,7 +184,7 @@ def test_incomplete_replies(judge: FaultServer, monkeypatch: pytest.MonkeyPatch,
         ({"replies": ["1: yes\n2: no\n3: ye", "1: ye"], "finish": "length"}, "no answer for 1 of 3 criteria: 3"),
         (
             {"content": "", "finish": "length"},
-            "criteria: 1, 2, 3; it was cut before its first word",
+            "criteria: 1, 2, 3; it was truncated before its first word",
         ),
         ({"raw": '{"choices": [{"message": {"refusal": "No."}}]}'}, "the judge refused: 'No.'"),
         ({"content": "2: yes"}, "no answer for 1 of 3 criteria: 1"),

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from rewardstack.cache.key import FLOW_VERSION, PREFIX, UNIT, Key, digest, hex_digest
+from rewardstack.cache.key import PIPELINE_VERSION, PREFIX, UNIT, Key, digest, hex_digest
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.cost import estimate_tokens
 from rewardstack.core.deadline import SharedDeadline
@@ -198,7 +198,7 @@ class Embedding(Relayable[Sample]):
             name: {"value": value, "from": "extra_info" if name in set_options else "default"}
             for name, value in options.items()
         }
-        return {"asked": list(sample.destination.urls), **texts, "options": origins}
+        return {"servers": list(sample.destination.urls), **texts, "options": origins}
 
     async def _get_vectors(
         self, batch_params: BatchParams, samples: Sequence[Sample], deadline: SharedDeadline
@@ -235,4 +235,4 @@ def _key_prefix(info: ServerInfo, options: Options) -> Any | None:
     if not (info.identity or options.params.model):
         return None
     parts = [*options.params, options.prefix, options.penalty, options.threshold]
-    return digest((SOURCE, FLOW_VERSION, VERSION, info.identity, json.dumps(parts)))
+    return digest((SOURCE, PIPELINE_VERSION, VERSION, info.identity, json.dumps(parts)))

@@ -84,7 +84,7 @@ def explain_exchange(plan: Plan, exchange: Exchange) -> Step:
     messages = request.pop("messages")
     system, user, reply_start = (_message_text(messages, role) for role in ("system", "user", "assistant"))
     if user == TRIAL_MESSAGE:
-        return exchange.step("trial", {"note": "shows what the judge takes; scores nothing"})
+        return exchange.step("trial", {"note": "tests which fields the judge accepts; scores nothing"})
     question, is_retry, _ = user.partition(REMINDER)
     number_by_message = {
         plan.user_message(reference, chunk): number
@@ -94,9 +94,7 @@ def explain_exchange(plan: Plan, exchange: Exchange) -> Step:
     reference_number = number_by_message.get(question, len(plan.references) if is_retry else 0)
     facts: Record = {"reference": f"{reference_number} of {len(plan.references)}", "fields": request, "system": system}
     facts["images"] = [shorten(url) for url in plan.shown.images] or None
-    facts = drop_none(
-        {**facts, "user": user, "asked once more": True if is_retry else None, "the reply is begun": reply_start}
-    )
+    facts = drop_none({**facts, "user": user, "retry": True if is_retry else None, "reply start": reply_start})
     if not exchange.received:
         return exchange.step("request for a verdict", facts)
     return exchange.step("request for a verdict", {**facts, **_describe_reply(plan, request, exchange.received)})

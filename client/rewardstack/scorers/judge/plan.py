@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardstack.cache.key import ANY, FLOW_VERSION, PREFIX, UNIT, Key, digest, hex_digest
+from rewardstack.cache.key import ANY, PIPELINE_VERSION, PREFIX, UNIT, Key, digest, hex_digest
 from rewardstack.core.fields import field_error
 from rewardstack.errors import RequestError
 from rewardstack.score import Item
@@ -154,7 +154,7 @@ def _key_prefix(options: Options, model: Model, revision: str, scope: str, name:
     sent = request.head.decode(), request.tail.decode()
     rubric = [f"{options.max_criteria} {options.clip_negative}"] if options.verdict == "rubric" else []
     parts = (options.template.identity, repr(aggregation), *sent, *([name] if name else ()), *rubric)
-    return digest(("judge", FLOW_VERSION, _source_hash(), str(model.root), revision, scope, *parts))
+    return digest(("judge", PIPELINE_VERSION, _source_hash(), str(model.root), revision, scope, *parts))
 
 
 @lru_cache

@@ -95,7 +95,7 @@ def read_text(choice: Choice, *, thinking: bool) -> str:
     if not text.strip():
         raise UnreadableError(_describe_empty(choice, message, has_reasoning))
     if thinking and is_truncated(choice) and not has_reasoning and THINKING_END not in text:
-        raise UnreadableError("its reasoning was cut; raise max_new_tokens or thinking_budget")
+        raise UnreadableError("its reasoning was truncated; raise max_new_tokens or thinking_budget")
     return text
 
 
@@ -116,9 +116,9 @@ def _describe_empty(choice: Choice, message: Mapping[str, Any], has_reasoning: b
         kinds = sorted({str(part.get("type")) for part in content if isinstance(part, dict)})
         return f"its content has no text part ({', '.join(kinds) or 'parts have no type'})"
     if not has_reasoning:
-        return "it was cut before its first word; raise max_new_tokens" if is_truncated(choice) else "it is empty"
+        return "it was truncated before its first word; raise max_new_tokens" if is_truncated(choice) else "it is empty"
     if is_truncated(choice):
-        return "nothing but reasoning, which was cut; raise max_new_tokens or thinking_budget"
+        return "nothing but reasoning, which was truncated; raise max_new_tokens or thinking_budget"
     return "nothing but reasoning: --reasoning-parser treats the reply as reasoning; leave enable_thinking out"
 
 

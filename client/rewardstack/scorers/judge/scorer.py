@@ -216,7 +216,7 @@ class Judge(Relayable[Plan]):
         shown = sample.shown
         texts = {"problem": shown.problem, "references": list(sample.references), "candidate": shown.candidate}
         further = {"criteria": [one.to_record() for one in sample.rubric]} if sample.rubric else {}
-        return {"asked": list(sample.destination.urls), **texts, **further, "options": options}
+        return {"servers": list(sample.destination.urls), **texts, **further, "options": options}
 
     def batch(self, sample: Plan) -> BatchKey:
         """Return a batch key: one sample per batch; samples with the same problem are sent in sequence.

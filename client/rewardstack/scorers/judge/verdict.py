@@ -16,7 +16,7 @@ from rewardstack.scorers.judge.scale import HUNDRED, UNIT, Scale
 
 UNREADABLE = "no verdict in the judge's reply"
 """Start of the message of every `UnreadableError`."""
-TRUNCATED = "it was cut at max_new_tokens; raise max_new_tokens, or shorten the reply that the template asks for"
+TRUNCATED = "it was truncated at max_new_tokens; raise max_new_tokens, or shorten the reply that the template asks for"
 DECORATION = " \t\r*_`#>$\"'"
 """Characters that may surround a verdict, such as Markdown emphasis."""
 BULLET = re.compile(r"(?:[-+\u2022]|\d{1,3}[.)])\s{1,8}")
@@ -155,7 +155,8 @@ def without_thinking(text: str, *, truncated: bool) -> str:
     if marker:
         return tail
     if THINKING_START in tail:
-        raise UnreadableError("its reasoning was cut at max_new_tokens" if truncated else "its reasoning does not end")
+        why = "was truncated at max_new_tokens" if truncated else "does not end"
+        raise UnreadableError(f"its reasoning {why}")
     return tail
 
 

@@ -42,7 +42,7 @@ CAUSES = (
     ("the server refuses", "a server refuses the request"),
     ("no verdict in the judge's reply: the judge refused", "the judge refused"),
     ("finish_reason content_filter", "the judge refused"),
-    ("was cut", "the judge's reply was cut"),
+    ("was truncated", "the judge's reply was truncated"),
     ("no verdict in the judge's reply", "the judge's reply has no verdict"),
     ("chat completion", "the judge's reply has no verdict"),
     (" returned 2", "a server's reply is invalid"),
