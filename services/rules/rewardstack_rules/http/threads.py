@@ -46,7 +46,7 @@ class Threads:
 
     @contextmanager
     def lend_thread(self) -> Iterator[None]:
-        """Do not count the current thread toward the limit while it waits in the block, so another call can run."""
+        """Do not count the current thread toward the limit while it waits within the block."""
         with self._lock:
             if self._calls and self._free >= 0:
                 self._start()
@@ -59,7 +59,7 @@ class Threads:
                 self._free -= 1
 
     def shutdown(self, wait: bool = True) -> None:
-        """Do nothing; gunicorn calls this. Its worker waits for requests in flight, and threads end with the process."""
+        """Do nothing: gunicorn's worker waits for requests in flight, and the threads end with the process."""
 
     def _start(self) -> None:
         """Wake an idle thread, or start a new one. The caller has already counted this thread as in use in `_free`."""
