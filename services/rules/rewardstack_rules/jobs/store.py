@@ -97,6 +97,18 @@ class JobStore:
             raise too_many_jobs(limit)
 
     def _publish_job(self, keys: JobKeys, submission: Submission, key: str) -> tuple[str, str]:
+        """Publish a job; return its id and the digest of its samples, or those of an earlier job with the same key.
+
+        Args:
+            keys: keys of the job.
+            submission: the job's samples, which are already stored.
+            key: Redis key of the idempotency key; empty for none.
+
+        Raises:
+            LimitReached: the tenant has too many open jobs.
+            OverloadError: the samples have expired.
+            UnreachableError: the queue has something else under `key`.
+        """
         starts = json.dumps(submission.starts)
         counts = (submission.items, len(submission.starts), starts, self._ttl, GRACE, self._limits.open_jobs or "")
         found = self._publish(keys.script_keys(), [keys.job_id, keys.tenant, key, submission.digest, *counts])

@@ -1,4 +1,4 @@
-"""Store the samples of a new job in Redis, chunk by chunk. The job is published only after all samples are stored."""
+"""Store the samples of a new job in Redis, chunk by chunk. Workers see the job only after all samples are stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INPUT_SHARE = 0.5
 
 
 class Submission:
-    """The samples of a job that is not published yet.
+    """The samples of a job that is not published (`scripts.PUBLISH`) yet.
 
     Args:
         redis: client of the queue's Redis.
@@ -124,7 +124,7 @@ class Submission:
         return ([request for request, _ in chunk] for chunk in chunks)
 
     def _add(self, request: Request) -> int:
-        """Add a sample to the digest and to the counts; return its number of characters."""
+        """Add a sample to the digest and to `sources`; return its number of characters."""
         text = _canonical(request)
         self._digest.update(len(text).to_bytes(8, "little") + text)
         self.sources[request.data_source] += 1
