@@ -5,10 +5,10 @@ with its table `settings_table`, `logs`, `process`) and `reward_functions`, the 
 
 - `http`: endpoints, API keys, limits and trainer protocols, under Flask and gunicorn
 - `jobs`: a queue for large evaluations; workers score a job in chunks
-- `scoring`: scores samples by rules, judges and other routes
+- `scoring`: scores samples through the client's pipeline, with rules that run on this machine
 - `functions`: the reward functions and their registry
 - `code`: runs the policy's programs against tests
-- `isolation`: runs functions that may hang in processes that are killed at a time limit
+- `isolation`: runs functions that may hang, in processes that are killed at a time limit
 - `confinement`: restricts what a process can do, with seccomp, Landlock and capabilities
 - `golden`: looks up golden responses by prompt
 - `metrics`, `status`: Prometheus counters; the status page

@@ -106,7 +106,7 @@ class Settings(RuleSettings):
         allowed_hosts: additional host names by which clients may address a server without keys.
         key_rate: maximum requests per second of each key, or of all clients together if there are no keys; None for no
             limit.
-        reward_type: default reward type of `/get_reward`.
+        reward_type: reward type for requests of trainers, such as `/get_reward`, that name none.
         dataset_path: file of questions and golden responses; None if there is none.
         golden_threshold: minimum similarity between a prompt and the nearest question of `dataset_path`, from 0 to 1.
         max_body_bytes: maximum size of a request body, in bytes.
@@ -122,7 +122,7 @@ class Settings(RuleSettings):
         drain_timeout: seconds that a stopping server may take to finish requests in flight.
         queue_url: URL of the Redis that holds jobs; empty for no jobs.
         job_chunk_size: number of samples of a job that a worker scores together.
-        job_retries: number of retries for samples of a job that failed because of the infrastructure.
+        job_retries: maximum number of retries for the `failed` samples of a job.
         job_ttl: seconds that a job and its results are kept after the job ends.
         job_limits: limits of each API key in the queue.
         page_explains: whether the status page has a form that explains scores.

@@ -186,6 +186,7 @@ class _Binder:
         return name not in GETTERS and name not in UNAVAILABLE
 
     def _is_list(self, name: str) -> bool:
+        """Return whether a parameter gets its value in a list with one element."""
         if name in PLURAL and not self._is_field(name):
             return not (self._is_areal and name == "completions")
         if name in LOGGERS or name == "trainer_state":
@@ -319,7 +320,7 @@ def _log_nothing(*_: Any, **__: Any) -> None:
 
 
 def _slime_args(sample: Sample) -> Namespace:
-    """Return the fields of `extra_info` as attributes. They replace slime's `args`, the trainer's command line."""
+    """Return the fields of `extra_info` as attributes. They replace slime's `args`, the trainer's arguments."""
     args = Namespace()
     vars(args).update(sample.extra)
     return args

@@ -109,7 +109,7 @@ class Call:
         return max(outcomes, key=lambda outcome: -math.inf if outcome.value is None else outcome.value)
 
     def evaluate_once(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-        """Call a function that reads no reference once, for any number of references; otherwise like `evaluate`."""
+        """Do the same as `evaluate` for a function that reads no reference, but call it only once for a sample."""
         return self.evaluate(response, (), extra)
 
     def _attempt(self, sample: Sample) -> Outcome:

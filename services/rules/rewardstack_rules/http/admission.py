@@ -204,7 +204,7 @@ def check_value_count(data: bytes, limit: int, field: str, remedy: str) -> int:
 
 
 def blank_escapes(data: bytes) -> bytes:
-    """Replace escaped backslashes and quotation marks with spaces, so that every other one begins or ends a string.
+    """Replace escaped backslashes and quotation marks with spaces. All quotation marks left begin or end a string.
 
     Args:
         data: JSON in UTF-8.

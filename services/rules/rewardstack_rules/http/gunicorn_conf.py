@@ -1,8 +1,8 @@
 """The configuration of gunicorn. It names the application, so the command needs no other argument:
 `gunicorn -c python:rewardstack_rules.http.gunicorn_conf`.
 
-gunicorn's master process starts the isolated processes once, for all workers. Each worker loads the application itself,
-so that a reload (SIGHUP) loads changed files.
+gunicorn's master process starts the isolated processes once, for all workers. Each worker calls `create_app` itself, so
+that a reload (SIGHUP) loads changed reward functions and routes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def on_starting(server: Any) -> None:
     clear_counts(Path(_metrics_dir))
     _check_reward_type(server)
     if _settings.reload:
-        # Import the application here, so that it is already loaded in every forked worker.
+        # Import the application's modules here, so that the new workers of each reload need not import them.
         from rewardstack_rules.http import app  # noqa: F401
         from rewardstack_rules.scoring.reload import Reloader
 

@@ -77,7 +77,7 @@ class Connection(TConn):
             self.head = bytes(self.received[: end + len(HEAD_END)])
 
     def restore_buffered(self) -> None:
-        """Move the bytes of the next request that gunicorn's parser has already read back to this object."""
+        """Take back the bytes of the next request from gunicorn's parser, which may have read some already."""
         if self.parser is not None:
             self.add(self.parser.unreader.take_buffered())
 

@@ -66,8 +66,8 @@ class WaitingRequests:
     def _is_refused(self, tenant: str) -> bool:
         """Return whether another request of a tenant would be refused.
 
-        A tenant must have fewer waiting requests than may still be added, so it never has more than half of the limit
-        (rounded up). On a server without keys, all clients together may use the whole limit.
+        A tenant may add a request only if it has fewer waiting requests than there are free slots, so it never gets
+        more than half of the limit (rounded up). On a server without keys, all clients together may use all of it.
         """
         total = self._counts.total()
         return self._counts[tenant] >= self._limit - (total if tenant else 0)

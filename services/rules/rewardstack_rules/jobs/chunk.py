@@ -74,9 +74,10 @@ def worker_context() -> WorkerContext:
 
 
 def run(job_id: str, number: int) -> None:
-    """Claim and score a chunk. If it may wait for models or programs, use a background thread, or else requeue it.
+    """Claim and score a chunk. Do nothing if it cannot be claimed.
 
-    Do nothing if the chunk cannot be claimed.
+    If the chunk may wait for models or programs, score it in a background thread; if none is free, release the chunk
+    and send it to `MODEL_QUEUE`.
 
     Args:
         job_id: the job's id.

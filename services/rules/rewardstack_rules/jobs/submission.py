@@ -50,6 +50,7 @@ class Submission:
         self.items = self.bytes = 0
         self.sources: Counter[str] = Counter()
         self.starts: list[int] = []
+        """The position of each stored chunk's first sample in the job."""
         self._redis = redis
         self._keys = keys
         self._chunk_size = chunk_size

@@ -46,7 +46,7 @@ def code_rule(settings: CodeSettings | None) -> Rule:
 
 
 def _tools(settings: CodeSettings | None) -> str:
-    """Return hashes of the interpreter and compiler, or of the URLs of SandboxFusion; empty without settings."""
+    """Return hashes of the interpreter and compiler, or of SandboxFusion's URLs; empty if `settings` is None."""
     if settings is None:
         return ""
     if settings.fusion_urls:

@@ -43,8 +43,7 @@ REPLY_FIELDS = (
     "failure_kind",
     "failure_reason",
 )
-"""Fields that a reply adds to the body. They are removed from a body that already has them, because it was verified
-before."""
+"""Fields that a reply adds to the body. They are removed from a request whose body is an earlier reply."""
 
 
 @blueprint.post("/seed_session")

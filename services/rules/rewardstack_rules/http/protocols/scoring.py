@@ -21,7 +21,8 @@ from rewardstack_rules.scoring.cancellation import always_wanted
 
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
-"""Bytes charged for a sample in addition to its text. With score and reply, a sample takes up to 3 kB of memory."""
+"""Bytes charged for a sample in addition to its text. With score and reply, a sample takes up to 3 kB of memory, and a
+charged byte means about four bytes of memory (`admission.VALUE_BYTES`)."""
 EXPLANATION_COPIES = 8
 """Approximate number of copies of a sample's text in memory during an explanation."""
 
@@ -101,7 +102,7 @@ def explain_sample(sample: Request, *, rescore: bool) -> Explanation:
 
     Args:
         sample: a sample from `score.read_sample`.
-        rescore: whether to score a sample with a cached score again, to explain it; it keeps the cached score.
+        rescore: whether to score a sample with a cached score again for the steps; the score stays the cached one.
 
     Raises:
         ApiError: 400; the deadline header is malformed.
