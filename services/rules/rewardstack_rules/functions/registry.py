@@ -26,7 +26,8 @@ class Rule:
         fingerprint: a version or hash of everything that the function's values depend on; part of cache keys.
         needs_reference: whether a sample without a reference is unscored.
         fields: the fields of `extra_info` that the function reads; `("*",)` for all.
-        field_parameters: the fields of `extra_info` that are parameters of the function.
+        field_parameters: the fields of `extra_info` that are parameters of the function; if a sample has a misspelled
+            one, the reason of its score has a hint.
         range: the lowest and the highest value that the function returns.
         isolated: whether the function runs in a process that can be killed.
         confined: whether that process cannot use the network, start programs or write files, and can read only code

@@ -40,7 +40,7 @@ class JobStore:
 
     Args:
         settings: the server's settings, including its queue, chunk size, TTL of results, and limits of tenants.
-        group_of: returns the group of a sample; the members of a group are in one chunk.
+        group_of: returns the group of a sample; consecutive members of a group are in one chunk.
     """
 
     def __init__(self, settings: Settings, group_of: GroupOf[Request] = no_group) -> None:

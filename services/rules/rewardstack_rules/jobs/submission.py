@@ -36,7 +36,7 @@ class Submission:
         keys: keys of the job.
         chunk_size: maximum number of samples in a chunk, unless a single group has more.
         limit_bytes: limit of the job's tenant in the queue, in bytes; None for no limit.
-        group_of: returns the group of a sample; the members of a group are in one chunk.
+        group_of: returns the group of a sample; consecutive members of a group are in one chunk.
     """
 
     def __init__(
