@@ -40,7 +40,7 @@ class JobStore:
 
     Args:
         settings: the server's settings, including its queue, chunk size, TTL of results, and limits of tenants.
-        group_of: returns the group of a sample; consecutive members of a group are in one chunk.
+        group_of: returns the group of a sample; the members of a group, which must be consecutive, are in one chunk.
     """
 
     def __init__(self, settings: Settings, group_of: GroupOf[Request] = no_group) -> None:
@@ -67,6 +67,7 @@ class JobStore:
         Raises:
             Conflict: `key` was used before with other samples.
             LimitReached: the tenant has reached a limit; `JobTooLarge` if this job alone exceeds the limit.
+            RequestError: a group is too large, or is not consecutive and would be divided; no job is created.
             Exception: anything that iterating over `requests` raises; no job is created.
         """
         keys, redis_key = JobKeys(tenant, new_job_id()), idempotency_key(tenant, key) if key else ""

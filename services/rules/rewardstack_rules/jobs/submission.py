@@ -36,7 +36,7 @@ class Submission:
         keys: keys of the job.
         chunk_size: maximum number of samples in a chunk, unless a single group has more.
         limit_bytes: limit of the job's tenant in the queue, in bytes; None for no limit.
-        group_of: returns the group of a sample; consecutive members of a group are in one chunk.
+        group_of: returns the group of a sample; the members of a group, which must be consecutive, are in one chunk.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class Submission:
             RedisError: the queue refuses the samples.
             OverloadError: the queue is too full.
             LimitReached: the tenant would exceed its limit; `JobTooLarge` if this job alone exceeds the limit.
+            RequestError: a group is too large, or is not consecutive and would be divided.
             Exception: anything that iterating over `requests` raises.
         """
         try:
@@ -85,6 +86,7 @@ class Submission:
         """Compute the digest of samples that the queue already has. Write nothing.
 
         Raises:
+            RequestError: as in `write`.
             Exception: anything that iterating over `requests` raises.
         """
         for _ in self._chunks(requests):
