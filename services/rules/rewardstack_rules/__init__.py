@@ -1,15 +1,15 @@
 """The reward server. Custom reward functions import `reward_function` and `Unscored` from this package.
 
-The top level holds the entry point (`run_reward_server`), shared modules (`settings`, `logs`, `process`) and
-`reward_functions`, the file for custom functions. The packages:
+The top level holds the entry points (`run_reward_server`; `reward_server` to try functions), shared modules (`settings`
+with its table `settings_table`, `logs`, `process`) and `reward_functions`, the file for custom functions. The packages:
 
 - `http`: endpoints, API keys, limits and trainer protocols, under Flask and gunicorn
 - `jobs`: a queue for large evaluations; workers score a job in chunks
-- `scoring`: evaluation of a sample by a rule
+- `scoring`: scores samples through the client's pipeline, with rules that run on this machine
 - `functions`: the reward functions and their registry
-- `code`: runs generated programs against tests
-- `isolation`: worker processes that can be killed
-- `confinement`: limits a process through seccomp, Landlock and capabilities
+- `code`: runs the policy's programs against tests
+- `isolation`: runs functions that may hang, in processes that are killed at a time limit
+- `confinement`: restricts what a process can do, with seccomp, Landlock and capabilities
 - `golden`: looks up golden responses by prompt
 - `metrics`, `status`: Prometheus counters; the status page
 

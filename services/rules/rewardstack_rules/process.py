@@ -14,7 +14,7 @@ NOT_READY = 3
 MALLOC = {
     -8: 2,  # M_ARENA_MAX: maximum number of heaps
     -3: 256 * 2**10,  # M_MMAP_THRESHOLD: blocks of at least this many bytes go back to the system when freed
-    -1: 4 * 2**20,  # M_TRIM_THRESHOLD: free bytes that a heap keeps at its end
+    -1: 4 * 2**20,  # M_TRIM_THRESHOLD: maximum number of free bytes that a heap keeps at its end
 }
 """Parameters of glibc's `mallopt(3)` and their values."""
 
@@ -24,8 +24,8 @@ RUN_MODULE = (
 )
 """A program that runs a module as `python -m` does, but does not search the working folder for modules.
 
-Python 3.11 has the option `-P` for this. The working folder is the empty entry of `sys.path`. The program removes it
-before its first import, so that no file in the folder can replace a module.
+Python 3.10 does not have the option `-P` for this. The working folder is the empty entry of `sys.path`. The program
+removes it before its first import, so that no file in the folder can replace a module.
 """
 
 
@@ -50,7 +50,7 @@ def import_path(*more: str) -> str:
 
 
 def return_memory() -> None:
-    """Make this process and its future forks return freed memory to the system. Only glibc is supported.
+    """Make this process and its future forks return freed memory to the system. Without glibc, do nothing.
 
     Two defaults of glibc make a server process grow for hours. First, it creates up to eight heaps per core, and a
     thread cannot use free memory in another thread's heap. Second, once a large block is freed, glibc allocates later

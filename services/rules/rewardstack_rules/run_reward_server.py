@@ -69,7 +69,10 @@ def _parser(program: str) -> argparse.ArgumentParser:
 
 
 def _set_environment(options: argparse.Namespace) -> None:
-    """Set environment variables from the arguments, because gunicorn's workers and isolated processes read those."""
+    """Pass the arguments on as environment variables, which gunicorn's workers and isolated processes read.
+
+    Without `--host`, REWARD_HOST defaults to 0.0.0.0.
+    """
     values = {
         "REWARD_TYPE": options.reward_type,
         "REWARD_HOST": options.host,

@@ -64,7 +64,8 @@ class RuleSettings:
         function_data: additional absolute paths that confined custom functions can read.
         function_allow: additional permissions of confined custom functions (`confinement.syscalls.ADDABLE`).
         verify_timeout: timeout of one sample in an isolated process, in seconds.
-        verify_processes: number of isolated processes.
+        verify_processes: number of isolated processes for ordinary samples in each pool (`scoring.pools`); up to as
+            many more run slow samples.
         code: settings for running programs, here or on SandboxFusion servers; None if programs are not run, or if the
             servers in `CODE_SANDBOX_URL` run them.
     """
@@ -79,7 +80,7 @@ class RuleSettings:
 
     @staticmethod
     def from_env(environ: Mapping[str, str] = os.environ) -> RuleSettings:
-        """Read only the settings for rules, because a trainer may use other variables of the server for itself.
+        """Read only the settings for rules, because a trainer may use the server's other variables for something else.
 
         Raises:
             SettingsError: a variable is malformed or names a missing file; the message names the variable.
@@ -103,8 +104,9 @@ class Settings(RuleSettings):
     Args:
         api_keys: API keys that clients may use; empty for a server that needs no key.
         allowed_hosts: additional host names by which clients may address a server without keys.
-        key_rate: maximum requests per second of each key; None for no limit.
-        reward_type: default reward type of `/get_reward`.
+        key_rate: maximum requests per second of each key, or of all clients together if there are no keys; None for no
+            limit.
+        reward_type: reward type for requests of trainers, such as `/get_reward`, that name none.
         dataset_path: file of questions and golden responses; None if there is none.
         golden_threshold: minimum similarity between a prompt and the nearest question of `dataset_path`, from 0 to 1.
         max_body_bytes: maximum size of a request body, in bytes.
@@ -113,13 +115,14 @@ class Settings(RuleSettings):
         port: port to listen on.
         socket: path of a Unix socket to listen on instead of `host` and `port`; empty for none.
         workers: number of server processes.
-        threads: maximum number of fast requests that each process answers at the same time.
-        waiting_requests: maximum number of slow requests that wait in each process at the same time; they hold no
-            thread.
+        threads: maximum number of requests that each process works on at the same time. A request that takes longer
+            than 0.1 s counts toward `waiting_requests` instead.
+        waiting_requests: maximum number of requests that wait for models or isolated processes in each process at the
+            same time.
         drain_timeout: seconds that a stopping server may take to finish requests in flight.
         queue_url: URL of the Redis that holds jobs; empty for no jobs.
         job_chunk_size: number of samples of a job that a worker scores together.
-        job_retries: number of retries for samples of a job that failed because of the infrastructure.
+        job_retries: maximum number of retries for the `failed` samples of a job.
         job_ttl: seconds that a job and its results are kept after the job ends.
         job_limits: limits of each API key in the queue.
         page_explains: whether the status page has a form that explains scores.
@@ -202,7 +205,7 @@ class Settings(RuleSettings):
 
 
 def _code(value: Mapping[str, Any]) -> CodeSettings | None:
-    """Return the settings for running programs; None if programs are not run, or CODE_SANDBOX_URL names servers for it.
+    """Return the settings for running programs; None if they are not run, or if servers in CODE_SANDBOX_URL run them.
 
     Raises:
         SettingsError: both CODE_SANDBOX_URL and SANDBOX_FUSION_URL are set.

@@ -1,6 +1,7 @@
 """The table of settings for the reward server and its workers, in addition to the client's settings.
 
-`settings` reads them from the environment. `make settings` loads this file by its path.
+`settings` reads them from the environment. `make settings` loads this file by its path. The fourth argument of a
+setting names the programs and services that read it (`services.stack.settings_table.READERS`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ SCORING = ("rules", "worker")
 RULES_RUN = (*SCORING, "client")
 """Processes that run rules. A trainer (`client`) runs them itself if no reward server is set."""
 
-# One row per setting.
 # fmt: off
 STACK = Section("The stack", [
     Setting("DRAIN_TIMEOUT", "90", Integer(1, 3600), (*BOTH, *SCORING),

@@ -1,8 +1,8 @@
 """Bind the parameters of a reward function by name.
 
-Trainers pass arguments in different orders and under different names. All their names are known here, so a parameter's
-name, never its position, selects its value. The value is the response, the reference, the prompt, another argument of
-the trainer, or a field of `extra_info`.
+Trainers pass arguments in different orders and under different names. This module knows the names of all supported
+trainers, so a parameter's name, never its position, selects its value: the response, the reference, the prompt, another
+argument of the trainer, or else the field of `extra_info` with that name.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ Evaluate = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
 
 RESPONSE = frozenset({"response", "solution_str", "completion", "predict_str", "model_output"})
 RESPONSE_LISTS = frozenset({"responses", "solution_strs", "completions", "queries"})
-"""Names for a list of responses. If there is also a parameter `prompts`, each of the `queries` is, as in OpenRLHF, the
-prompt and the response as one text; see `_query`."""
+"""Names for a list of responses. A function with both `queries` and `prompts` is one for OpenRLHF, where each query is
+the prompt and the response as one text; see `_query`."""
 REFERENCE = ("reference", "ground_truth", "golden_response", "solution", "answer", "label")
 REFERENCE_LISTS = tuple(f"{name}s" for name in REFERENCE)
 PROMPT_FIELDS = ("prompt", "problem", "question")
 """Fields of `extra_info` that may hold the prompt. The first one present is used."""
 SLIME = frozenset({"sample", "samples", "sample_or_samples"})
+"""Names for slime's `Sample`, in a function without a parameter for the response."""
 UNAVAILABLE = frozenset({"completion_ids", "prompt_ids", "trainer_state"})
 """Arguments of TRL and AReaL that a reward server does not have, unless `extra_info` has a field of that name."""
 LOGGERS = frozenset({"log_extra", "log_metric"})
 """Parameters to which TRL passes logging functions. The reward server passes functions that do nothing."""
 PLURAL = frozenset({*RESPONSE_LISTS, *REFERENCE_LISTS, "prompts", "data_sources", "extra_infos", "samples"})
-"""Names of parameters that usually get a list with one value; `_Binder._is_list` has the exceptions."""
+"""Names of parameters that get a list with one value; `_Binder._is_list` has the exceptions."""
 MEANINGS = (
     RESPONSE | RESPONSE_LISTS,
     frozenset({*REFERENCE, *REFERENCE_LISTS}),
@@ -64,8 +65,8 @@ class BoundFunction:
     Args:
         evaluate: scores a response.
         needs_reference: whether a sample without a reference is unscored.
-        fields: the fields of `extra_info` that the function reads; `*` for all. If the function reads
-            `data_source`, that is listed after `*`, too, because a sample may have it outside of `extra_info`.
+        fields: the fields of `extra_info` that the function reads; `*` for all. If the function reads `data_source`, it
+            is listed even after `*`, because it usually belongs to the sample itself, not to `extra_info`.
         field_parameters: the fields of `extra_info` that are parameters of the function.
     """
 
@@ -185,6 +186,7 @@ class _Binder:
         return name not in GETTERS and name not in UNAVAILABLE
 
     def _is_list(self, name: str) -> bool:
+        """Return whether a parameter gets its value in a list with one element."""
         if name in PLURAL and not self._is_field(name):
             return not (self._is_areal and name == "completions")
         if name in LOGGERS or name == "trainer_state":
@@ -251,7 +253,7 @@ def _typo_of(name: str, bound: Collection[str]) -> str:
         bound: names to exclude, because another parameter already gets their value.
     """
     known = sorted(frozenset().union(*MEANINGS).difference(bound))
-    if any(word in name.lower() for word in known):  # a longer word, such as answer_id or preference, is no typo
+    if any(word in name.lower() for word in known):  # a name with one in it, such as answer_id, is no typo
         return ""
     meant = find_closest(name, known, SUGGESTION_SIMILARITY)
     letters, others = (Counter(word.lower().replace("_", "")) for word in (name, meant))
@@ -260,7 +262,7 @@ def _typo_of(name: str, bound: Collection[str]) -> str:
 
 
 def _forms(function: Callable[..., Any]) -> tuple[bool, bool]:
-    """Return `Call.forms`: first the form that the function seems to read, then the other one."""
+    """Return `Call.forms`: first whether the function seems to read chat messages, then the opposite."""
     first = reads_messages(function)
     return first, not first
 
@@ -318,14 +320,14 @@ def _log_nothing(*_: Any, **__: Any) -> None:
 
 
 def _slime_args(sample: Sample) -> Namespace:
-    """Return the fields of `extra_info` in place of slime's `args`, which are the trainer's own arguments."""
+    """Return the fields of `extra_info` as attributes. They replace slime's `args`, the trainer's arguments."""
     args = Namespace()
     vars(args).update(sample.extra)
     return args
 
 
 def _slime_sample(sample: Sample) -> Any:
-    """Return slime's `Sample`, or a replacement if this process has not imported slime; see `slime_sample`."""
+    """Return the sample as slime's `Sample`, or as a replacement if this process has not imported slime."""
     prompt = _prompt(sample)
     return slime_sample(
         {

@@ -72,10 +72,10 @@ class Call:
         function: the function to call.
         parameters: the function's parameters, in the order of its signature.
         rest: returns the values of `**kwargs`; None if the function has no `**kwargs`.
-        required: by name of a parameter, the fields of `extra_info` that can provide it; a sample with none of them
-            is unscored.
+        required: for each parameter that must have a value, by name, the fields of `extra_info` that can provide it. A
+            sample with none of these fields is unscored.
         forms: for each attempt to call the function, whether completions are passed as chat messages. The second
-            attempt, if any, happens only if the function cannot read the completion of the first.
+            attempt, if any, happens only if the first fails because the function expects the other form.
         folder: folder of the function's code; empty if it has no Python code.
         title: the function's name for messages, with its file and line; empty for a built-in function.
     """
@@ -91,7 +91,12 @@ class Call:
     def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         """Call the function for each reference, and return the outcome with the highest value.
 
-        The sample is unscored if a required field is missing, or if it is unscored for every reference.
+        The sample is unscored if a required field is missing, or if it is unscored for every reference. For one
+        reference it is unscored if the function returns no score, or raises `Unscored` or `RequestError`.
+
+        Raises:
+            ResultError: the function returned something that is not a score.
+            Exception: any other exception of the function. A note names the line in the function's own code.
         """
         for name, fields in self.required.items():
             if not any(field in extra for field in fields):
@@ -104,7 +109,7 @@ class Call:
         return max(outcomes, key=lambda outcome: -math.inf if outcome.value is None else outcome.value)
 
     def evaluate_once(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-        """Return the outcome of a function that reads no reference, calling it once for any number of references."""
+        """Do the same as `evaluate` for a function that reads no reference, but call it only once for a sample."""
         return self.evaluate(response, (), extra)
 
     def _attempt(self, sample: Sample) -> Outcome:
@@ -160,7 +165,7 @@ async def _await(result: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """Return one event loop for all calls, because e.g. an HTTP client in a module works only in its first loop."""
+    """Return one event loop for all calls, because an HTTP client that a module keeps works only in one loop."""
     return asyncio.new_event_loop()
 
 
@@ -218,7 +223,7 @@ def _nested_codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _add_location(error: BaseException, folder: str) -> None:
-    """Add a note to an error: file and line of the last entry of its traceback within `folder`."""
+    """Add a note to an error: file and line of the last entry of its traceback within `folder`, without libraries."""
     place, frame = "", error.__traceback__
     while folder and frame is not None:
         file = os.path.abspath(frame.tb_frame.f_code.co_filename)

@@ -28,7 +28,8 @@ def load_registry(function_files: Iterable[Path], code: CodeSettings | None = No
 
     Raises:
         SettingsError: a file cannot be loaded, or an additional file has no reward function.
-        RouteError: two functions have the same name, or a parameter of a function cannot be bound.
+        RouteError: a function cannot be used: its name is malformed or already used, its `range` is invalid, or one of
+            its parameters cannot be bound.
     """
     registry = Registry()
     for rule in (*built_in_rules(code), *load_file(BUNDLED_FILE)):

@@ -1,9 +1,10 @@
 """Compute the fingerprint of a custom reward function: a hash of its source, local imports and library versions.
 
 The fingerprint is part of the cache key, so a change to any of these stops the use of older cached scores. For
-rewardstack's own packages, `VERDICT_VERSION` is hashed instead of their sources. Not hashed: files and environment
-variables that a function reads, modules that it imports by a computed name, local modules that are compiled or in
-namespace packages, and the dependencies of libraries.
+rewardstack's own packages, `VERDICT_VERSION` and `BINDING_VERSION` are hashed instead of their sources. Not hashed:
+files and environment variables that a function reads, modules that it imports by a computed name, local modules that
+are compiled or in namespace packages, the `__init__.py` of a local package if only its submodules are imported, and the
+dependencies of libraries.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ OWN_PACKAGES = ("rewardstack_rules", "rewardstack", "rewardstack_settings", "rew
 
 
 def fingerprint(path: Path) -> str:
-    """Return a hash of a file, its local imports, and the versions of its libraries, Python and rewardstack.
+    """Return a hash of a file, its local imports, and the versions of its libraries, of Python and of rewardstack.
 
     Args:
         path: the Python file.
@@ -44,7 +45,7 @@ def fingerprint(path: Path) -> str:
 
 
 def _dependencies(path: Path) -> set[str]:
-    """Return `name==version` of each imported library, and the hash of the file and of each local source it imports."""
+    """Return the texts to hash: all versions as `name==version`, and hashes of the file and of its local imports."""
     parts = {f"python=={platform.python_version()}", f"verdicts=={VERDICT_VERSION}", f"binding=={BINDING_VERSION}"}
     pending, seen = [(path, "")], {path}
     while pending:
@@ -75,7 +76,7 @@ def _imports(source: bytes, package: str) -> Iterator[str]:
 
 
 def _library(module: str) -> str:
-    """Return `name==version` of the library that a module belongs to; empty for standard and local modules."""
+    """Return `name==version` of the library that a module belongs to; empty for a standard, local or own module."""
     top = module.partition(".")[0]
     if top in OWN_PACKAGES or top in sys.stdlib_module_names:
         return ""
@@ -96,7 +97,7 @@ def _version(name: str) -> str:
 
 
 def _local_sources(module: str) -> Iterator[tuple[Path, str]]:
-    """Yield a local module's source file and the package that resolves its relative imports; import no module."""
+    """Yield a local module's source file and the package to which its relative imports refer; import no module."""
     top, *inner = module.split(".")
     if top in OWN_PACKAGES or top in sys.stdlib_module_names:
         return

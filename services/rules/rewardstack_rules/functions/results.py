@@ -25,8 +25,8 @@ def as_outcome(result: Any) -> Outcome:
 
     Args:
         result: an outcome; a number; a dict with `score` (or `reward`, `rewards`); None for a sample without a score;
-            or a list, tuple or array whose only element is one of these. In a dict, other numbers become the parts,
-            the text `reason` becomes the reason, and the rest is ignored.
+            or a list, tuple or array whose only element is a number, a dict or None. In a dict, other numbers become
+            the parts, the text `reason` becomes the reason, and the rest is ignored.
 
     Raises:
         ResultError: the result is something else, or a number is not finite.
@@ -75,7 +75,7 @@ def _parts(result: Mapping[Any, Any], key: str) -> dict[str, float]:
 
 
 def _single_element(result: Any) -> Any:
-    """Return the only element of a list, tuple or array; return anything else unchanged.
+    """Return the only element of a list, tuple or array, also of a nested one; return anything else unchanged.
 
     Raises:
         ResultError: the list, tuple or array does not have exactly one element.

@@ -60,7 +60,8 @@ def reward_function(
             `functools.partial`; assign it to a variable of the module.
         name: the name in `data_source` and `reward_type`; by default the function's name, or else the variable's.
         range: the lowest and the highest value that the callable returns.
-        confined: whether to run the callable in a process that cannot use the network, start programs or write files.
+        confined: whether to run the callable in a process that cannot use the network, start programs or write files,
+            unless REWARD_FUNCTIONS_ALLOW permits it.
     """
     mark = Mark(name, range, confined, sys._getframe(1).f_globals.get("__name__", ""))
 
@@ -68,7 +69,7 @@ def reward_function(
         marked: Any = function
         try:
             setattr(marked, MARK, mark)
-        except (AttributeError, TypeError):  # a bound method, a function in C
+        except (AttributeError, TypeError):  # a bound method or a function in C accepts no attributes
             marked = partial(function)
             setattr(marked, MARK, mark)
         return cast(F, marked)
@@ -77,14 +78,15 @@ def reward_function(
 
 
 def load_file(path: Path) -> Iterator[Rule]:
-    """Yield the reward functions of a file as rules, which run in isolated processes.
+    """Yield the reward functions of a file as rules, which run in isolated processes; skip those that it imports.
 
     Args:
         path: a Python file, which can import modules in its folder.
 
     Raises:
         SettingsError: the file is missing, or importing it raises.
-        RouteError: a parameter of a function cannot be bound; the message has the function, its file and the remedy.
+        RouteError: a function cannot be used, for example because a parameter cannot be bound; the message has the
+            function, its file and the remedy.
     """
     module = _import(path)
     marked: dict[int, tuple[str, Any]] = {}
@@ -98,7 +100,7 @@ def load_file(path: Path) -> Iterator[Rule]:
 
 
 def _is_unmarked_instance(value: Any) -> bool:
-    """Return whether only the class of an object is marked, not the object itself."""
+    """Return whether a value is an object that is not marked, but has the mark of its class."""
     return not isinstance(value, type) and MARK in vars(type(value)) and MARK not in getattr(value, "__dict__", {})
 
 

@@ -1,4 +1,7 @@
-"""Read the file of golden responses: rows with `question` and `answer`, as a JSON list or one per line (`.jsonl`)."""
+"""Read the file of golden responses: rows with `question` and `answer`, as a JSON list or one per line (`.jsonl`).
+
+An `answer` is one or several references, in any format of `ground_truth`.
+"""
 
 from __future__ import annotations
 

@@ -60,7 +60,8 @@ class NearestQuestion:
             prompt: the prompt, with case and white space normalized as in the questions.
 
         Returns:
-            Several positions if several questions are equally similar; none if no question reaches the threshold.
+            Several positions if several questions are equally similar. An empty list if the prompt is too long, or if
+            no question with the same numbers and operator signs reaches the threshold.
         """
         if len(prompt) > MAX_LENGTH:
             return []
@@ -71,7 +72,7 @@ class NearestQuestion:
         return [row for _, similarity, row in found if similarity == found[0][1]]
 
     def _candidates(self, prompt: str) -> list[int]:
-        """Return the positions of the questions that share the most hashes with the prompt.
+        """Return the positions of at most `CANDIDATES` questions: those that share the most hashes with the prompt.
 
         Questions whose length alone puts their similarity below the threshold are left out.
         """
@@ -85,7 +86,10 @@ class NearestQuestion:
         return [int(row) for row in rows]
 
     def _visit(self, sketch: Hashes) -> NDArray[np.int32]:
-        """Return the position of a question once for each hash that it shares with a sketch, rarest hashes first."""
+        """Return the positions of the questions that share hashes with a sketch, repeated for each shared hash.
+
+        The rarest hashes come first. Hashes beyond about `MAX_VISITS` entries are left out.
+        """
         places = np.searchsorted(self._hashes, sketch)
         places = places[places < len(self._hashes)]
         places = places[np.isin(self._hashes[places], sketch)]

@@ -73,4 +73,4 @@ def _add(answers: dict[str, Answer | None], question: str, answer: Answer | None
 
 def _normalize(text: str) -> str:
     normalized = " ".join(text.split())
-    return text if text == normalized else normalized  # an equal copy would take memory
+    return text if text == normalized else normalized  # do not keep an equal copy in memory

@@ -1,9 +1,9 @@
 """Admission control: limit the memory that the request bodies of a process need.
 
 Each process has a budget of bytes. The bytes of a body are charged to the budget from their arrival until the request
-ends. If the budget is used up, the request is refused with 503 before its body is parsed. Small bodies are not charged,
-so that a flood of large bodies does not stop ordinary samples. A request is never refused while no other request holds
-bytes, so every body up to the size limit can be read.
+ends. If the budget is used up, the request is refused with 503 before its body is parsed. The first `FREE_BYTES` of
+each request are not charged, so that a flood of large bodies does not stop ordinary samples. A request is never refused
+while no other request holds charged bytes, so every body up to the size limit can be read.
 
 Parsed values need more memory than their text, so the JSON values of a body are counted before it is parsed. The
 regular expression that counts them runs on the result of `blank_escapes`. To skip escapes itself, it would need a
@@ -204,7 +204,7 @@ def check_value_count(data: bytes, limit: int, field: str, remedy: str) -> int:
 
 
 def blank_escapes(data: bytes) -> bytes:
-    """Replace escapes in JSON with spaces, so that every remaining quotation mark begins or ends a string.
+    """Replace escaped backslashes and quotation marks with spaces. All quotation marks left begin or end a string.
 
     Args:
         data: JSON in UTF-8.
@@ -215,17 +215,17 @@ def blank_escapes(data: bytes) -> bytes:
 def count_values(data: bytes, limit: int) -> int:
     """Return the number of values in JSON: lists, objects and everything within them.
 
-    Each value except the outermost follows an opening bracket or a comma, so these characters are counted. Characters
-    within strings are excluded only if the simple count reaches the limit. Valid JSON of `limit` values has at most
-    twice as many strings, so the first `3 * limit` tokens suffice.
+    Each item of a list and each entry of an object follows an opening bracket or a comma, so these characters are
+    counted. Characters within strings are excluded only if the simple count reaches the limit. Valid JSON of `limit`
+    values has at most twice as many strings, so the first `3 * limit` tokens suffice.
 
     Args:
         data: JSON in UTF-8.
         limit: stop counting beyond this number.
 
     Returns:
-        The number, at most `limit + 1`. A number below the limit may be too high, because it includes commas and
-        brackets in strings.
+        The number, at most `limit + 1`. It may be too high, because it counts an empty list or object twice and, below
+        the limit, includes commas and brackets in strings.
     """
     if (marks := sum(map(data.count, (b",", b"[", b"{")))) < limit:
         return marks + 1

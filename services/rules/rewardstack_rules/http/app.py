@@ -45,7 +45,7 @@ def create_app(settings: Settings | None = None) -> Flask:
 
     Raises:
         SettingsError: a setting is invalid, or a file that it names cannot be used.
-        RouteError: two reward functions have the same name.
+        RouteError: a reward function cannot be used, for example because two have the same name.
     """
     settings = settings or Settings.from_env()
     registry = load_registry(settings.function_files, settings.code)

@@ -20,7 +20,10 @@ BEARERS = ("Authorization", "XRL-Authorization")
 
 
 def install(app: Flask, keys: Sequence[str]) -> None:
-    """Require one of `keys` for every request except to `OPEN_PATHS`. Without keys, accept every request."""
+    """Require one of `keys` for every request except to `OPEN_PATHS`; without keys, accept every request.
+
+    Set `g.tenant` to the tenant of the request's key; empty if no key is required.
+    """
     tenants = {key.encode(): tenant_of(key) for key in keys}
 
     def check() -> None:

@@ -34,8 +34,8 @@ def install(app: Flask, allowed: Collection[str], has_keys: bool) -> None:
     Args:
         app: the server's application.
         allowed: additional host names of the server; a name that begins with a dot allows every subdomain.
-        has_keys: whether clients must send an API key. Then host names are not checked, because a web page that uses
-            its own host name has no key.
+        has_keys: whether clients must send an API key. Then host names are not checked, because the browser has stored
+            no key for the host name of a page that uses DNS rebinding.
     """
 
     def check() -> None:

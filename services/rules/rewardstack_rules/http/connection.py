@@ -3,8 +3,8 @@
 A thread that waits for a slow client must hold a slot. If there are at least three threads, there are fewer slots than
 threads, so other clients are always answered. Each client must keep a minimum rate, so that every wait ends.
 
-A refused request is read to its end. Closing a connection with unread bytes would reset the connection, and the client
-could lose the reply (RFC 9112, section 9.6).
+After a reply, the rest of the request is read, even if the request was refused. Closing a connection with unread bytes
+would reset the connection, and the client could lose the reply (RFC 9112, section 9.6).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 class SlowClientError(ApiError):
-    """Raised if a request arrives below the minimum rate."""
+    """Raised if a client is below the minimum rate, or if the rest of an answered request does not arrive in time."""
 
     def __init__(self) -> None:
         super().__init__(408, f"the request arrives too slowly; send at least {MIN_RATE} bytes per second", "body")
@@ -67,13 +67,16 @@ class ClientSlots:
 
     Args:
         threads: number of threads that answer requests.
-        lend: returns a context manager within which the current thread counts as free; does nothing by default.
+        lend: returns a context manager within which the current thread counts as free; by default, one that does
+            nothing.
     """
 
     def __init__(self, threads: int, lend: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> None:
         self.lend = lend
         self.slow = Semaphore(max(1, threads // 2))
+        """Slots for reading a request and sending its reply."""
         self.refused = Semaphore(max(1, threads // 4))
+        """Slots for reading the rest of a request after its reply."""
 
 
 class PacedSocket(socket.socket):

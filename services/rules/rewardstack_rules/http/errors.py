@@ -4,7 +4,7 @@
 | --- | --- |
 | `ApiError` | its own status |
 | `UnknownSourceError` | 404, with the known names |
-| `BudgetError` | 503 without Retry-After, with a header that says that a retry cannot help |
+| `BudgetError` | 503 without Retry-After, with `BUDGET_HEADER`, which means that a retry cannot help |
 | any other `ConfigError` | 400 |
 | `ServiceError` | 503 with Retry-After |
 | `AbandonedError` | 499, nginx' status for a client that has closed its connection |
@@ -35,6 +35,7 @@ RETRY_AFTER = 1
 BROWSER_PATHS = frozenset({"/"})
 """Paths that people open in a browser, which can ask for a password but cannot send a bearer token."""
 PASSWORD = 'Basic realm="rewardstack: any name, and an API key as the password", charset="UTF-8"'
+"""Value of the header WWW-Authenticate with which a browser asks for a password."""
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """The configuration of gunicorn. It names the application, so the command needs no other argument:
 `gunicorn -c python:rewardstack_rules.http.gunicorn_conf`.
 
-gunicorn's master process starts the isolated processes once, for all workers. Each worker loads the application itself,
-so that a reload (SIGHUP) loads changed files.
+gunicorn's master process starts the isolated processes once, for all workers. Each worker calls `create_app` itself, so
+that a reload (SIGHUP) loads changed reward functions and routes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rewardstack_rules.scoring.reward_type import is_built_in, unknown_reward_ty
 from rewardstack_rules.settings import SECRETS, Settings
 
 CONNECTIONS = 1000
-"""Maximum number of connections of a worker, in addition to those of requests that wait without a thread."""
+"""Maximum number of connections of a worker, in addition to those of slow requests (REWARD_WAITING_REQUESTS)."""
 
 read_secret_files(SECRETS)
 _settings = Settings.from_env()
@@ -52,7 +52,7 @@ def on_starting(server: Any) -> None:
     clear_counts(Path(_metrics_dir))
     _check_reward_type(server)
     if _settings.reload:
-        # Import the application here, so that it is already loaded in every forked worker.
+        # Import the application's modules here, so that the new workers of each reload need not import them.
         from rewardstack_rules.http import app  # noqa: F401
         from rewardstack_rules.scoring.reload import Reloader
 
@@ -69,7 +69,7 @@ def when_ready(server: Any) -> None:
 def _check_reward_type(server: Any) -> None:
     """Exit with a message if REWARD_TYPE is unknown. Without this check, each worker would log a traceback.
 
-    A forked process checks types that are not built in, so that the master does not load the application.
+    A forked process checks a type that is not built in, so that the master does not load custom functions and routes.
     """
     if is_built_in(_settings):
         return
@@ -101,7 +101,7 @@ def post_worker_init(worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Merge the counts of a worker that has exited; runs in the master."""
+    """Merge the counts of a worker that has exited into those of all exited workers; runs in the master."""
     from rewardstack_rules.metrics.files import merge_ended
 
     merge_ended(Path(_metrics_dir), worker.pid)

@@ -1,9 +1,9 @@
 """gunicorn's threaded worker, protected against slow clients.
 
 gunicorn's own worker assigns a thread to each new connection, and its event loop can block on a slow client. Here, the
-event loop never blocks. A connection gets a thread when its request is complete, or `BODY_SECONDS` after its head has
-arrived. The thread reads the rest of the body and requires a minimum rate (module `connection`). Liveness requests
-(`GET /health`) do not wait for requests that are being scored.
+event loop never blocks. A connection gets a thread when its request is complete, when `BUFFER` bytes have arrived, or
+`BODY_SECONDS` after its head has arrived. The thread reads the rest of the body and requires a minimum rate (module
+`connection`). Liveness requests (`GET /health`) have their own thread, so they do not wait for other requests.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Connection(TConn):
             self.head = bytes(self.received[: end + len(HEAD_END)])
 
     def restore_buffered(self) -> None:
-        """Move bytes of the next request, which gunicorn's parser has already read, back to this object."""
+        """Take back the bytes of the next request from gunicorn's parser, which may have read some already."""
         if self.parser is not None:
             self.add(self.parser.unreader.take_buffered())
 
@@ -88,7 +88,7 @@ class Connection(TConn):
     def begin(self) -> None:
         """Pass the bytes that have arrived to gunicorn's parser. Runs in the thread that answers the request.
 
-        A liveness request never waits for its client, because one thread serves all of them.
+        A liveness request never waits for its client, because one thread answers all of them.
         """
         self.sock.start_request(len(self.received), may_wait=not self.is_liveness())
         self.init()
@@ -123,9 +123,10 @@ class Worker(ThreadWorker):
         self.threads = Threads(self.cfg.threads)
         self.slots = ClientSlots(self.cfg.threads, self.threads.lend_thread)
         self.waiting: deque[Connection] = deque()
-        """Connections that have sent a head without the body, oldest first. Some already have a thread."""
+        """Connections that have sent a head without the body, oldest first. Those with a thread have `due` 0."""
         self.liveness_pool = ThreadPoolExecutor(1)
         self.accept_after = 0.0
+        """Monotonic time before which no connections are accepted."""
 
     def get_thread_pool(self) -> Threads:
         """Return the threads that answer requests."""
@@ -156,7 +157,7 @@ class Worker(ThreadWorker):
         self._wait_for_request(Connection(self.cfg, PacedSocket(client, self.slots), address, listener.getsockname()))
 
     def on_client_socket_readable(self, conn: Connection, client: Any) -> None:
-        """Handle the first data of a connection after an earlier request."""
+        """Handle the first data of a later request of a kept-alive connection."""
         if conn.is_ready():
             super().on_client_socket_readable(conn, client)
             return
@@ -166,7 +167,7 @@ class Worker(ThreadWorker):
         self._wait_for_body(conn)
 
     def on_pending_socket_readable(self, conn: Connection, client: Any) -> None:
-        """Handle more data of a request."""
+        """Handle data of a request that is not complete yet."""
         if conn.is_ready():
             conn.due = 0.0
             super().on_pending_socket_readable(conn, client)
@@ -189,7 +190,7 @@ class Worker(ThreadWorker):
         answered.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
 
     def finish_request(self, conn: Connection, done: Future[Any]) -> None:
-        """Wait for the next request of a connection, of which some bytes may already have arrived."""
+        """End a request and wait for the connection's next one. Some bytes of that one may already have arrived."""
         conn.restore_buffered()
         super().finish_request(conn, done)
         if conn.received and self.keepalived_conns and self.keepalived_conns[-1] is conn:
@@ -201,7 +202,7 @@ class Worker(ThreadWorker):
         return super().handle(conn)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Log and end a request that failed or is not HTTP. Do nothing for a client that is too slow."""
+        """Log and end a request that failed or is not HTTP. Do nothing if its client is too slow."""
         if not isinstance(exc, (ApiError, OverloadError)):
             super().handle_error(req, client, addr, exc)
             linger(client)

@@ -1,7 +1,7 @@
 """Limit the requests per second of an API key. On a server without keys, the limit applies to all clients together.
 
-All processes of all servers count requests in the Redis of the result cache. If there is no such Redis, or it does not
-answer, each process counts its own requests.
+All processes of all servers count requests together, in the Redis of the result cache. If there is no such Redis, or it
+does not answer, each process counts its own requests.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def install(app: Flask, rate: int | None, cache_url: str) -> None:
 
 
 class SlidingWindow:
-    """Counts the requests of the last second; thread-safe.
+    """Counts each tenant's requests of the last second; thread-safe.
 
     Args:
         rate: maximum requests per second.
@@ -73,7 +73,7 @@ class SlidingWindow:
             self._shared = SlidingWindowCounterRateLimiter(storage)
 
     def admits(self, tenant: str) -> bool:
-        """Count a request of a tenant; return whether it is within the rate."""
+        """Return whether another request of a tenant is within the rate; if it is, count it."""
         if time.monotonic() >= self._retry_redis_at:
             try:
                 return self._shared.hit(self._rate, tenant)

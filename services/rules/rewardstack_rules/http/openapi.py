@@ -49,8 +49,8 @@ class Operation:
         summary: what the operation does.
         reply: schema name of the reply; empty for plain text.
         bodies: schema names of the bodies that the operation accepts; empty if it accepts none.
-        scores: whether the operation scores samples, and therefore accepts a deadline. If it does, it also accepts a
-            reward type in the query, except for `/v1/score` and `/v1/explain`.
+        scores: whether the operation scores samples. If it does, it accepts a deadline in a header and, except for
+            `/v1/score` and `/v1/explain`, a reward type in the query.
         codes: status codes of errors, in addition to those that the other arguments imply.
         success: status code of a successful reply.
         media: content type of the reply, if it is not JSON.

@@ -1,7 +1,8 @@
-"""Log and count every request. The log never contains the content of a request.
+"""Count and log requests. The log never contains the content of a request.
 
 The line of a request has `request_id` (the caller's `X-Request-Id`, or a new id; it is also in the reply), `method`,
-`endpoint` (the URL pattern, not the path), `code`, `items` (number of samples), `statuses` (samples by status), `ms`.
+`endpoint` (the URL pattern, not the path), `code` (HTTP status), `items` (number of samples), `statuses` (samples by
+status) and `ms` (milliseconds until the reply).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def install(app: Flask) -> None:
-    """Log every request of `app`, including refused ones. Call this before installing hooks that refuse requests."""
+    """Count and log all requests of `app`, even refused ones. Call this before installing hooks that refuse some."""
     app.before_request(_start)
     app.after_request(_finish)
     app.teardown_request(_end)
@@ -35,7 +36,7 @@ def _start() -> None:
     request_id = request.headers.get(HEADER, "")
     g.started = time.monotonic()
     g.request_id = request_id if ID_PATTERN.match(request_id) else uuid.uuid4().hex
-    # The pattern, not the path, to limit the number of labels.
+    # The pattern, not the path, to limit the number of time series.
     g.endpoint = request.url_rule.rule if request.url_rule else "unknown"
     g.statuses = Counter()
     g.in_progress = g.endpoint not in QUIET

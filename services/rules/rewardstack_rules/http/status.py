@@ -30,7 +30,9 @@ blueprint = Blueprint("status", __name__)
 PAGE = Path(__file__).with_name("page")
 SCRIPTS = ("base.js", "plots.js", "sections.js")
 EXTENSION = "rewardstack_status"
+"""Key of the reporter in `app.extensions`."""
 EXAMPLES = "rewardstack_examples"
+"""Key of the cached samples with the highest and lowest rewards in `app.extensions`."""
 EXAMPLES_SECONDS = 5.0
 """Seconds for which the samples with the highest and lowest rewards are cached."""
 MAX_JOBS = 20
@@ -38,7 +40,7 @@ MAX_JOBS = 20
 
 
 def install(app: Flask, here: Context, external: Collector) -> None:
-    """Start to record the last hour, and attach the reporter to `app`.
+    """Start to record counts for the figures of the last hour, and attach the reporter to `app`.
 
     Args:
         app: the application.

@@ -1,4 +1,4 @@
-"""A thread pool that answers requests. While a request only waits, another thread may run in addition."""
+"""A thread pool that answers requests. A request that only waits (`lend_thread`) does not count toward its limit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Threads:
 
     @contextmanager
     def lend_thread(self) -> Iterator[None]:
-        """Let another call run while the current thread waits within the block."""
+        """Do not count the current thread toward the limit while it waits within the block."""
         with self._lock:
             if self._calls and self._free >= 0:
                 self._start()
@@ -59,7 +59,7 @@ class Threads:
                 self._free -= 1
 
     def shutdown(self, wait: bool = True) -> None:
-        """Do nothing. The threads end with the process, and gunicorn's worker itself waits for requests in flight."""
+        """Do nothing: gunicorn's worker waits for requests in flight, and the threads end with the process."""
 
     def _start(self) -> None:
         """Wake an idle thread, or start a new one. The caller has already counted this thread as in use in `_free`."""

@@ -1,7 +1,7 @@
-"""Limit the number of slow requests, which wait without a thread and end when their client disconnects.
+"""Limit the number of slow requests: those that wait for judges, embedding servers or isolated processes.
 
-If slow requests held threads, a hanging judge or a queue for isolated processes would occupy every thread of the server
-and block all other requests.
+While it waits, a slow request does not count toward REWARD_THREADS (`Threads.lend_thread`). Otherwise, a hanging judge
+or a queue for isolated processes would use up the threads, and block all other requests.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ WAITING = Gauge(
 
 
 class WaitingRequests:
-    """The requests of this process that wait without a thread, counted by tenant.
+    """The slow requests of this process, counted by tenant.
 
     Args:
         limit: maximum number of requests that wait at the same time.
-        max_bytes: maximum total size of their bodies, in bytes, not counting small bodies.
+        max_bytes: maximum total size of their bodies, in bytes, not counting the first `FREE_BYTES` of each.
     """
 
     def __init__(self, limit: int, max_bytes: int) -> None:
@@ -49,7 +49,7 @@ class WaitingRequests:
 
     @contextmanager
     def count_waiting(self) -> Iterator[None]:
-        """Count the current request as waiting while the block runs, and let other requests use its thread.
+        """Count the current request as waiting while the block runs, and let another request run in the meantime.
 
         Raises:
             OverloadError: the limit of waiting requests or of their bytes is reached.
@@ -66,8 +66,8 @@ class WaitingRequests:
     def _is_refused(self, tenant: str) -> bool:
         """Return whether another request of a tenant would be refused.
 
-        A tenant gets a place only if it has fewer waiting requests than there are free places, so it never gets more
-        than half of the limit (rounded up). On a server without keys, all clients together may use the whole limit.
+        A tenant may add a request only if it has fewer waiting requests than there are free slots, so it never gets
+        more than half of the limit (rounded up). On a server without keys, all clients together may use all of it.
         """
         total = self._counts.total()
         return self._counts[tenant] >= self._limit - (total if tenant else 0)

@@ -1,4 +1,4 @@
-"""Run chunks that wait for models in threads, while the worker's main thread scores chunks by rules."""
+"""Run chunks that wait for models or programs in threads, while the worker's main thread scores other chunks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import suppress
 from rewardstack.errors import ServiceError
 
 MODEL_CHUNKS = 4
-"""Maximum number of chunks that wait for models in a worker at the same time, in addition to one chunk for rules."""
+"""Maximum number of chunks in threads at the same time, in addition to the chunk of the main thread."""
 
 log = logging.getLogger(__name__)
 

@@ -53,8 +53,8 @@ class WorkerContext(NamedTuple):
         evaluator: scores samples.
         ledger: claims and commits chunks.
         retries: maximum number of retries of a chunk with `failed` samples.
-        delivery: queues chunks again that exceed this worker's capacity for models.
-        background: threads for chunks that wait for models.
+        delivery: queues a chunk again if this worker has no free thread for it.
+        background: threads for chunks that wait for models or programs.
     """
 
     evaluator: Evaluator
@@ -74,9 +74,10 @@ def worker_context() -> WorkerContext:
 
 
 def run(job_id: str, number: int) -> None:
-    """Claim and score a chunk, in a background thread if it may wait for models or programs.
+    """Claim and score a chunk. Do nothing if it cannot be claimed.
 
-    Do nothing if the chunk cannot be claimed.
+    If the chunk may wait for models or programs, score it in a background thread; if none is free, release the chunk
+    and send it to `MODEL_QUEUE`.
 
     Args:
         job_id: the job's id.

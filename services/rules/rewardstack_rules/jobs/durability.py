@@ -13,7 +13,9 @@ from rewardstack_rules.jobs.keys import PREFIX
 from rewardstack_rules.jobs.link import RedisClient
 
 MARK = f"{PREFIX}:mark"
+"""Key of a counter that is incremented only so that there is a write to wait for."""
 WAIT_MS = 5000
+"""Maximum milliseconds to wait until data is on disk."""
 OPTIONS = ("appendonly", "appendfsync", "maxmemory", "maxmemory-policy")
 
 

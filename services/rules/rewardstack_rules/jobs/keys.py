@@ -16,7 +16,7 @@ STARTED = f"{PREFIX}:started"
 COUNTS = f"{PREFIX}:counts"
 """A hash of counters over all jobs and workers."""
 SWEEP = f"{PREFIX}:sweep"
-"""The lock of the worker that searches for lost chunks."""
+"""The lock of the worker that searches for lost chunks (`sweeper`)."""
 WORKERS = f"{PREFIX}:workers"
 """A sorted set of workers, by the time of their last heartbeat."""
 SILENCE = 30.0

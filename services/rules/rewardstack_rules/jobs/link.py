@@ -20,7 +20,7 @@ TIMEOUT = 10.0
 """Timeout of one attempt to run a command, in seconds."""
 FULL = "the queue is full: wait for jobs to end and expire, cancel some, or raise QUEUE_MAX_MEMORY (its maxmemory)"
 AWAY = "; see its log, and whether its disk is full"
-"""Hint in the error if the queue does not answer, because a Redis that cannot write to its disk may exit."""
+"""Hint in the error if the queue does not answer. A Redis that cannot write to its disk may exit."""
 PAUSE = 1.0
 """Maximum seconds between two attempts."""
 
@@ -61,7 +61,7 @@ def parse_errors() -> Iterator[None]:
     """Convert errors that parsing the queue's data raises within the block.
 
     Raises:
-        UnreachableError: the block raised such an error, so rewardstack did not write the data.
+        UnreachableError: the block raised an error of parsing, so rewardstack did not write the data.
     """
     try:
         yield

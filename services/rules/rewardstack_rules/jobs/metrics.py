@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class JobsCollector(Collector):
-    """Collects the metrics of a queue. All its reward servers report the same values, so do not sum them.
+    """Collects the metrics of a queue. All reward servers of a queue report the same values, so do not sum them.
 
     Args:
         url: URL of the queue's Redis.

@@ -169,7 +169,7 @@ return 1
 """
 )
 """Release a chunk until it is due again, and store its partial result. If the partial result is empty, the attempt does
-not count."""
+not count. Return 0, and do nothing, if the worker does not hold the lease, or if the job has ended."""
 
 COMMIT = (
     FINISHING
@@ -205,7 +205,8 @@ end
 return {'committed'}
 """
 )
-"""Commit the result of a chunk that has none. If it is the job's last chunk, end the job and return its state.
+"""Commit the result of a chunk that has none. Return `committed`, or else why the result is not stored: `duplicate` if
+the chunk has one, `dropped` if the job has ended. After the job's last chunk, end the job, and also return its state.
 
 The argument `field` names an option that is invalid in every sample of the chunk, or is empty. A job has failed if all
 its samples are `failed`. A job of several samples has also failed, with `reason`, if the same option is invalid in all

@@ -40,7 +40,7 @@ class JobStore:
 
     Args:
         settings: the server's settings, including its queue, chunk size, TTL of results, and limits of tenants.
-        group_of: returns the group of a sample; the members of a group are in one chunk.
+        group_of: returns the group of a sample; the members of a group, which must be consecutive, are in one chunk.
     """
 
     def __init__(self, settings: Settings, group_of: GroupOf[Request] = no_group) -> None:
@@ -67,6 +67,7 @@ class JobStore:
         Raises:
             Conflict: `key` was used before with other samples.
             LimitReached: the tenant has reached a limit; `JobTooLarge` if this job alone exceeds the limit.
+            RequestError: a group is too large, or is not consecutive and would be divided; no job is created.
             Exception: anything that iterating over `requests` raises; no job is created.
         """
         keys, redis_key = JobKeys(tenant, new_job_id()), idempotency_key(tenant, key) if key else ""
@@ -97,6 +98,18 @@ class JobStore:
             raise too_many_jobs(limit)
 
     def _publish_job(self, keys: JobKeys, submission: Submission, key: str) -> tuple[str, str]:
+        """Publish a job; return its id and the digest of its samples, or those of an earlier job with the same key.
+
+        Args:
+            keys: keys of the job.
+            submission: the job's samples, which are already stored.
+            key: Redis key of the idempotency key; empty for none.
+
+        Raises:
+            LimitReached: the tenant has too many open jobs.
+            OverloadError: the samples have expired.
+            UnreachableError: the queue has something else under `key`.
+        """
         starts = json.dumps(submission.starts)
         counts = (submission.items, len(submission.starts), starts, self._ttl, GRACE, self._limits.open_jobs or "")
         found = self._publish(keys.script_keys(), [keys.job_id, keys.tenant, key, submission.digest, *counts])

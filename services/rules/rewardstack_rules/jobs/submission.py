@@ -1,4 +1,4 @@
-"""Store the samples of a new job in Redis, chunk by chunk. The job is published only after all samples are stored."""
+"""Store the samples of a new job in Redis, chunk by chunk. Workers see the job only after all samples are stored."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ INPUT_SHARE = 0.5
 
 
 class Submission:
-    """The samples of a job that is not published yet.
+    """The samples of a job that is not published (`scripts.PUBLISH`) yet.
 
     Args:
         redis: client of the queue's Redis.
         keys: keys of the job.
         chunk_size: maximum number of samples in a chunk, unless a single group has more.
         limit_bytes: limit of the job's tenant in the queue, in bytes; None for no limit.
-        group_of: returns the group of a sample; the members of a group are in one chunk.
+        group_of: returns the group of a sample; the members of a group, which must be consecutive, are in one chunk.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Submission:
         self.items = self.bytes = 0
         self.sources: Counter[str] = Counter()
         self.starts: list[int] = []
+        """The position of each stored chunk's first sample in the job."""
         self._redis = redis
         self._keys = keys
         self._chunk_size = chunk_size
@@ -71,6 +72,7 @@ class Submission:
             RedisError: the queue refuses the samples.
             OverloadError: the queue is too full.
             LimitReached: the tenant would exceed its limit; `JobTooLarge` if this job alone exceeds the limit.
+            RequestError: a group is too large, or is not consecutive and would be divided.
             Exception: anything that iterating over `requests` raises.
         """
         try:
@@ -84,6 +86,7 @@ class Submission:
         """Compute the digest of samples that the queue already has. Write nothing.
 
         Raises:
+            RequestError: as in `write`.
             Exception: anything that iterating over `requests` raises.
         """
         for _ in self._chunks(requests):
@@ -124,7 +127,7 @@ class Submission:
         return ([request for request, _ in chunk] for chunk in chunks)
 
     def _add(self, request: Request) -> int:
-        """Add a sample to the digest and to the counts; return its number of characters."""
+        """Add a sample to the digest and to `sources`; return its number of characters."""
         text = _canonical(request)
         self._digest.update(len(text).to_bytes(8, "little") + text)
         self.sources[request.data_source] += 1

@@ -1,4 +1,4 @@
-"""Find chunks that no worker scores, and send them again: their worker died, RQ lost them, or a retry is due."""
+"""Find chunks that no worker scores, and send them again: their worker died, RQ lost them, or their retry is due."""
 
 from __future__ import annotations
 

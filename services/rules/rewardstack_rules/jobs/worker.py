@@ -1,8 +1,8 @@
 """A worker for jobs: `python -m rewardstack_rules.jobs.worker`. Start as many as you need.
 
-A worker scores one chunk at a time, plus some that wait for models (`background`). It does not fork for each chunk, so
-connections, caches and isolated processes are reused. After SIGTERM it finishes its chunks. If a second SIGTERM or a
-SIGKILL ends it earlier, other workers score the chunks.
+A worker scores one chunk at a time, plus some that wait for models or programs (`background`). It does not fork for
+each chunk, so connections, caches and isolated processes are reused. After SIGTERM it finishes its chunks. If a second
+SIGTERM or a SIGKILL ends it earlier, other workers score the chunks.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from rewardstack_rules.settings import SECRETS, Settings
 LIFE_SECONDS = 60
 """Seconds without a heartbeat after which RQ no longer lists a worker. Workers send heartbeats more often."""
 MAINTENANCE_SECONDS = 60
+"""Seconds between two runs of RQ's maintenance."""
 PAUSE = 2.0
 """Seconds before a worker that lost its connection to the queue reconnects."""
 NO_CAPACITY_SECONDS = 1
@@ -85,7 +86,7 @@ class ChunkWorker(SimpleWorker):
 
 def main() -> None:
     """Run a worker until a signal stops it; exit with a message if a setting is invalid."""
-    environment = dict(os.environ)
+    environment = dict(os.environ)  # for a restart, before `read_secret_files` changes the variables
     raise_open_file_limit()
     return_memory()
     logging.config.dictConfig(LOGGING)

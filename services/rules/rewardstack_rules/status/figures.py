@@ -41,7 +41,7 @@ class Counts(NamedTuple):
         first: the first minute of the last hour, as the number of minutes since 1970.
         minutes: counts of each minute of the last hour, in order.
         hour: sum of `minutes`.
-        since_start: counts since the start, of live replicas only.
+        since_start: counts since the start of each replica, of live replicas only.
     """
 
     first: int
@@ -93,7 +93,7 @@ def samples(counts: Counts) -> Record:
 
 
 def _samples(counts: Counts, read: Callable[[Snapshot], dict[str, int]]) -> Record:
-    """Return the number of samples by status, and the number of samples from the cache.
+    """Return the numbers of samples by status and of cached ones, in the last hour, in each minute and in total.
 
     Args:
         counts: counts of all routes.
@@ -149,7 +149,7 @@ def endpoints(counts: Counts, quiet: Container[str]) -> list[Record]:
 
 
 def causes(counts: Counts) -> list[Record]:
-    """Return at most `MAX_CAUSES` causes of missing scores, the latest first."""
+    """Return at most `MAX_CAUSES` causes of a status other than `ok`, the latest first."""
     last: dict[tuple[str, ...], int] = {}
     for at, minute in enumerate(counts.minutes):
         last |= {key[1:]: at for key in minute if key[0] == CAUSES}

@@ -24,7 +24,7 @@ INTERVAL = 10.0
 SILENCE = 45.0
 """Seconds without a write to Redis after which a replica counts as down."""
 LOCK = "recorder"
-"""Name of a lock file in the metrics directory. The process that holds the lock writes for the whole server."""
+"""Name of a lock file in the metrics directory. The process that holds the lock writes the server's counts to Redis."""
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Replica:
         last_write: time of the replica's last write, in seconds since 1970.
         series: the replica's snapshots of the last hour.
         has_left: whether the replica has shut down cleanly.
-        is_reachable: whether the replica's writes can be read; False while the Redis is down.
+        is_reachable: whether the replica's writes can be read from Redis; False while Redis is down.
     """
 
     id: str
@@ -68,7 +68,7 @@ class Replica:
 
 
 class Recorder:
-    """Records the counts of this server, and reads those of the replicas that share its Redis; thread-safe.
+    """Records the counts of this server, and reads those of the other replicas from Redis; thread-safe.
 
     Args:
         address: address of this server, which distinguishes it from others on its host.
@@ -123,7 +123,7 @@ class Recorder:
             _log_errors(self._record)
 
     def _load_own(self) -> None:
-        """Load the snapshots that other processes of this server have written to Redis."""
+        """Load the snapshots that a process of this server has written to Redis before this process started."""
         if self._store is not None:
             written = self._store.read({self._id: 0}, int(time.time() // 60) - 1)[self._id]
             with self._lock:
@@ -156,7 +156,7 @@ class Recorder:
         return [replace(replica, has_left=written[replica.id].has_left) for replica in found]
 
     def _writes(self) -> bool:
-        """Return whether this process writes for its server. The first process that gets the lock keeps it."""
+        """Return whether this process writes its server's counts to Redis. The first to get the lock keeps it."""
         if not self._directory or self._held is not None:
             return True
         file = (Path(self._directory) / LOCK).open("a")

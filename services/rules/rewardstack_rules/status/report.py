@@ -38,7 +38,7 @@ class ServiceHealth(Protocol):
 
 
 class CachedValue(Generic[T]):
-    """Caches a value. While one thread renews it, other threads get the old value.
+    """Caches a value. While one thread renews it, other threads get the old value; without one, they wait.
 
     Args:
         compute: computes the value.
@@ -83,7 +83,10 @@ class HealthChecks:
         self._latest: list[Record] = []
 
     def latest(self) -> list[Record]:
-        """Return the last known health, and start a check if one is due."""
+        """Return the last known health, and start a check if one is due. Before the first check ends, wait for it.
+
+        The wait is at most `FIRST_CHECK_SECONDS`; then the health is still unknown, and the list is empty.
+        """
         with self._lock:
             is_due = time.monotonic() >= self._next
             if is_due:

@@ -23,7 +23,7 @@ class Series:
 
     def __init__(self, started: float) -> None:
         self.started = started
-        self._snapshots: dict[int, Snapshot] = {int(started // 60) - 1: {}}
+        self._snapshots: dict[int, Snapshot] = {int(started // 60) - 1: {}}  # so that the first minute counts from 0
         self._closed: dict[int, Snapshot] = {}
         """Cache of the counts of each minute before the last snapshot."""
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Snapshots of a server's counts since its start, with functions to subtract, add, store and load them."""
+"""Snapshots of a server's counts since its start: take, subtract, add and serialize them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MAX_COUNT = 2**53
 
 
 def numbers(collector: Collector) -> Iterable[tuple[Key, float]]:
-    """Yield the key and the current value of each sample of a collector."""
+    """Yield the key and the current value of each Prometheus sample of a collector."""
     for family in collector.collect():
         for sample in family.samples:
             yield (sample.name, *(value for _, value in sorted(sample.labels.items()))), sample.value

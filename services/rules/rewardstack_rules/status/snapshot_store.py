@@ -72,7 +72,7 @@ class SnapshotStore:
     def replicas(self) -> dict[str, float]:
         """Return the time of the last write of each replica, in seconds since 1970, by the replica's name."""
         found = self._redis.zrevrange(REPLICAS, 0, MAX_REPLICAS - 1, withscores=True)
-        now = time.time()  # clip the times: others can write to this Redis, and JSON cannot hold an infinite number
+        now = time.time()  # limits the times, because Redis is untrusted, and JSON cannot hold an infinite number
         return {name.decode("utf-8", "replace")[:MAX_NAME_LENGTH]: min(max(0.0, score), now) for name, score in found}
 
     def leave(self) -> None:

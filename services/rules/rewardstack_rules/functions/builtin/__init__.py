@@ -29,7 +29,8 @@ from rewardstack_rules.functions.verifier import FIELDS
 from rewardstack_rules.settings import CodeSettings
 
 VERIFIERS = {"math_verifier": (MATH_VERIFIER, (0.0, 1.5)), "math": (MATH, (0.0, 1.0))}
-"""Rules that use the math verifier, each with its range of values. They run in a process that can be killed."""
+"""Rules that use the math verifier, each with its range of values. Comparisons that could be slow run in a process that
+can be killed."""
 REFERENCE_RULES = (gsm8k, multiple_choice, exact_match)
 """Rules that need a reference. Their run time is bounded, so they run in the calling process."""
 REFERENCE_FREE_RULES = (length, overlong, repetition, example_math, example_coding, example_safety)

@@ -1,6 +1,6 @@
 """`code`: run the policy's program against tests.
 
-This module only describes the rule; the code pool (package `rewardstack_rules.code`) evaluates it.
+This module only describes the rule. The package `rewardstack_rules.code` evaluates it, in its own isolated processes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ DESCRIBE = """
 import importlib.metadata, sys
 print(sys.version, *sorted({f"{one.metadata['Name']}=={one.version}" for one in importlib.metadata.distributions()}))
 """
+"""Program that prints the version and the packages of the interpreter that runs it."""
 DESCRIBE_SECONDS = 60
+"""Timeout of a command that prints versions, in seconds."""
 
 
 def code_rule(settings: CodeSettings | None) -> Rule:
@@ -44,7 +46,7 @@ def code_rule(settings: CodeSettings | None) -> Rule:
 
 
 def _tools(settings: CodeSettings | None) -> str:
-    """Return hashes of what runs programs: interpreter and compiler, or SandboxFusion; empty if nothing runs here."""
+    """Return hashes of the interpreter and compiler, or of SandboxFusion's URLs; empty if `settings` is None."""
     if settings is None:
         return ""
     if settings.fusion_urls:

@@ -1,10 +1,11 @@
 """`gsm8k`: 1 if the response's number equals the reference's, else 0.
 
 If the option `format_score` is set, a wrong number scores that value.
-By default the extraction modes of `rewardstack_verifier.extraction` find the number. The option `method` selects one of
-verl's two methods instead, for solutions that end with `#### 42` as in the GSM8K data set. `method` and `format_score`
-are those of verl's `gsm8k.compute_score` (`verl/utils/reward_score/gsm8k.py`). Unlike verl, this rule compares numbers
-by value, and does not accept a fraction, a list or a choice of two as a number.
+
+The option `extraction` selects how to find the number in the response (`rewardstack_verifier.extraction`). The option
+`method` selects one of verl's two methods instead, for solutions that end with `#### 42` as in the GSM8K data set.
+`method` and `format_score` are those of verl's `gsm8k.compute_score` (`verl/utils/reward_score/gsm8k.py`). Unlike verl,
+this rule compares numbers by value, and does not accept a fraction, a list or two alternatives (`3 or 4`) as a number.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from rewardstack_verifier.question import EXTRACTIONS
 METHODS = ("strict", "flexible")
 NO_NUMBER_REASONS = {"strict": "no answer of the form #### number", "flexible": "no number"}
 MAX_DIGITS = 64
+"""Maximum number of characters of a number, including sign and decimal point; a longer one is wrong."""
 WINDOW = 50_000
 """Number of characters at the end of a response in which the method `flexible` looks for the last number."""
 MARK = "####"
+"""Text before the answer in the solutions of the GSM8K data set."""
 LONGEST_LINE = 200
 """Maximum number of characters in the line of an answer. In a longer line, no number is found."""
 NUMERAL = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+"
@@ -40,7 +43,8 @@ _ANSWER = re.compile(
     rf"(?P<words>(?:\(?{_UNIT}(?:\s+{_UNIT}){{0,3}}\)?)?)\s*[.\u3002]?\s*"
 )
 _ATTACHED = re.compile(r"[0-9](?![mghsLl]\b)[A-Za-z]\b")
-"""Matches a single letter right after a digit, as in `3x`, unless it is a unit such as `m` or `g`."""
+"""Matches a single letter right after a digit, as in `3x`, unless it is a unit such as `m` or `g`. An answer that
+matches is not a number."""
 _NO_UNIT_WORDS = """
 or and to plus minus times over by point half third quarter squared cubed factorial remainder
 k dozen hundred thousand million billion trillion tausend millionen milliarden mille mil millones
@@ -66,7 +70,8 @@ def gsm8k(
     Args:
         response: the policy's text.
         reference: a number, or a solution that ends with `#### number`.
-        extraction: how to find the number: `standard`, `strict` or `flexible` (`rewardstack_verifier.extraction`).
+        extraction: how to find the number: `standard` (default), `strict` or `flexible`
+            (`rewardstack_verifier.extraction`).
         method: verl's method, instead of `extraction`: `strict` (the last `#### number`) or `flexible` (the last
             number).
         format_score: score of a wrong number, from 0 to 1. If it is set, the outcome has the parts `format` and

@@ -27,7 +27,7 @@ MAX_NESTING = 50
 """Maximum depth of nested objects and lists."""
 FENCE = "```"
 LABELS = ("", "json")
-"""Tags that mark a fenced block as JSON."""
+"""Tags of fenced blocks that are read as JSON; a block without a tag is one of them."""
 THINK_END = "</think>"
 
 
@@ -41,7 +41,8 @@ def json_schema(response: str, reference: str | None = None, *, schema: Any) -> 
             keyword `format` is not checked.
 
     Raises:
-        RequestError: the schema is malformed or too long, or has a `$ref` that leads outside or recurses endlessly.
+        RequestError: the schema is malformed, too long or too deeply nested, or has a `$ref` that points outside of it
+            or that recurses endlessly.
     """
     validator = _validator(_schema_text(schema))
     text = _json_text(response.rpartition(THINK_END)[2])

@@ -3,10 +3,10 @@
     value = max(0, 1 - d / b)
 
 d is the distance of the length from the interval [min_length, max_length], 0 within it. b is the `length_buffer`, by
-default the bound that the length exceeds or falls below. With a target length, both bounds equal the target; this is
-the linear reward of L1 (Aggarwal and Welleck 2025, arXiv:2503.04697). With max_length = L_max - L_cache and
-length_buffer = L_cache, the value is DAPO's soft overlong punishment (Yu et al. 2025, arXiv:2503.14476, equation 13)
-plus 1.
+default the bound that the length exceeds or falls below. With a target length, both bounds equal the target, and the
+value is 1 plus the linear length penalty of L1-Exact (Aggarwal and Welleck 2025, arXiv:2503.04697) with
+alpha = 1 / length_buffer, but at least 0. With max_length = L_max - L_cache and length_buffer = L_cache, the value is 1
+plus DAPO's soft overlong punishment (Yu et al. 2025, arXiv:2503.14476, equation 13). Both papers count tokens.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def length(
         min_length: the shortest length that scores 1.
         max_length: the longest length that scores 1.
         length_buffer: distance from a bound at which the score reaches 0; by default the value of that bound.
-        length_unit: unit of the four lengths: `words` (separated by white space) or `characters`.
+        length_unit: unit of the four lengths: `words` (separated by white space; default) or `characters`.
 
     Raises:
         RequestError: an option is malformed, no length is given, or the lengths contradict each other.

@@ -18,7 +18,7 @@ def multiple_choice(response: str, reference: str, extraction: str | None = None
     Args:
         response: the policy's text; an answer of several letters ("A or B") is wrong.
         reference: the correct letter, alone or as in `(B)`, `B.` or `B) Paris`.
-        extraction: how to find the letter: `standard`, `strict` or `flexible`
+        extraction: how to find the letter: `standard` (default), `strict` or `flexible`
             (`rewardstack_verifier.extraction.choices`).
 
     Raises:

@@ -27,8 +27,8 @@ def overlong(
     Args:
         response: unused; the text does not show the number of tokens.
         reference: unused.
-        completion_tokens: number of tokens of the response, from our integrations of TRL, ms-swift and slime or our
-            reward manager for verl.
+        completion_tokens: number of tokens of the response. rewardstack's integrations of TRL, ms-swift and slime and
+            its reward manager for verl set it.
         max_response_length: the trainer's maximum number of tokens of a response.
         overlong_buffer: number of tokens before `max_response_length` at which the punishment begins.
         overlong_penalty: punishment of a response of `max_response_length` tokens; by default 1.

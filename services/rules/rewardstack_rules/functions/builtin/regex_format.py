@@ -27,7 +27,7 @@ def regex_format(
         response: the policy's text.
         reference: unused.
         pattern: a regular expression of Python's `re`. Put flags into it, such as `(?s)` to let a dot match line ends.
-        pattern_match: `full` (the pattern must match the whole response) or `search` (any part of it).
+        pattern_match: `full` (default: the pattern must match the whole response) or `search` (any part of it).
 
     Raises:
         RequestError: an option is malformed.

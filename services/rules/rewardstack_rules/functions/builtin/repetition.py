@@ -33,8 +33,8 @@ def repetition(
         response: the policy's text; it scores 1 if it has fewer than two n-grams.
         reference: unused.
         ngram_size: number of units in an n-gram, from 1 to 20; by default 3.
-        repetition_unit: unit of n-grams: `words` (separated by white space), or `characters` for languages that are
-            written without spaces.
+        repetition_unit: unit of n-grams: `words` (separated by white space; default), or `characters` for languages
+            that are written without spaces.
 
     Raises:
         RequestError: an option is malformed.
@@ -49,6 +49,6 @@ def repetition(
     total = len(units) - size + 1
     if total < 2:
         return Outcome(1.0)
-    # Store hashes, because a million tuples take a hundred times the memory of the response.
+    # Store hashes, because the tuples could take a hundred times the memory of the response.
     distinct = len(set(map(hash, zip(*(islice(units, start, None) for start in range(size)), strict=False))))
     return Outcome(distinct / total)

@@ -1,4 +1,4 @@
-"""Parse the JSON body of a request, nested to any depth, and read its fields."""
+"""Parse the JSON body of a request, even if it is nested too deeply for Python's parser, and read its fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewardstack_rules.http.admission import JSON_TEXT, blank_escapes, read_body
 from rewardstack_rules.http.errors import ApiError
 
 MAX_INTEGER_DIGITS = 4300
-"""Maximum number of digits of an integer. Longer ones are read as floats, because Python refuses to parse them."""
+"""Maximum number of digits of an integer. Longer ones become floats, because Python refuses to parse them exactly."""
 JSON_TYPES: dict[type, str] = {
     type(None): "null",
     bool: "a boolean",
@@ -70,7 +70,7 @@ def parse(data: bytes, field: str) -> Any:
         field: name of the JSON in the error.
 
     Raises:
-        ApiError: 400; the data is not JSON, or is nested too deeply and has too many brackets.
+        ApiError: 400; the data is not JSON, or is nested too deeply and has too many brackets to be pruned.
     """
     try:
         return _load_pruned(data)
@@ -114,7 +114,7 @@ def prune(text: bytes) -> bytes:
 
 
 def read_integer(text: str) -> float:
-    """Parse an integer of JSON; return a float if it is too long for Python to read exactly."""
+    """Parse an integer of JSON; return a float if it is longer than `MAX_INTEGER_DIGITS`."""
     return int(text) if len(text) <= MAX_INTEGER_DIGITS else float(text)
 
 

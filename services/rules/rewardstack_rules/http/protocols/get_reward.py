@@ -33,7 +33,7 @@ FORMS = (
 
 @blueprint.post("/get_reward")
 def get_reward() -> Response:
-    """Reply with rewards, or with 503 if the infrastructure failed every sample, so that the trainer tries again."""
+    """Reply with rewards, or with 503 if every sample is `failed`, so that the trainer tries again."""
     body = read_object()
     keys = [key for key in ANSWERS if key in body]
     if len(keys) > 1:

@@ -70,10 +70,10 @@ def cancel(job_id: str) -> Response:
 
 @blueprint.get("/jobs/<job_id>/results")
 def results(job_id: str) -> Response:
-    """Return the results. For an incomplete job, `partial=1` is required.
+    """Return the results of all samples, or of `count` samples from the position `start`.
 
-    Workers score a job in chunks of samples. The results of an incomplete job end before the first chunk without a
-    result.
+    For an incomplete job, `partial=1` is required. Workers score a job in chunks of samples; the results of an
+    incomplete job end before the first chunk without a result.
     """
     first, count = _number("start", 0), _number("count", None)
     partial = request.args.get("partial", "0")

@@ -1,8 +1,9 @@
 """NeMo Gym's resources server (`nemo_gym/base_resources_server.py`): `/verify`, `/seed_session`, `/aggregate_metrics`.
 
 The body of `/verify` is `{"responses_create_params", "response": an OpenAI Responses object, ...fields of the
-environment}`. The reply is the body with an additional `reward`. For a failed sample, the reply has HTTP status 200,
-the reward 0.0, and fields that make NeMo Gym's collector exclude the sample (`nemo_gym/judge.py`, `failure_kinds.py`).
+environment}`. The reply is the body with an additional `reward`. For a `failed` sample, the reply has HTTP status 200,
+a reward (0.0 if the sample has no value), and fields that make NeMo Gym's collector exclude the sample
+(`nemo_gym/judge.py`, `failure_kinds.py`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ blueprint = Blueprint("nemo_gym", __name__)
 REFERENCE_FIELDS = ("expected_answer", "ground_truth", "answer", "label")
 """Fields of an environment that may hold the reference. The first one present is used."""
 NOT_EXTRA = ("responses_create_params", "response", "reward_type")
+"""Fields of a body that reward functions do not get as fields of `extra_info`."""
 FAILURE_CLASS = "judge_failed"
 REPLY_FIELDS = (
     "reward",
@@ -41,7 +43,7 @@ REPLY_FIELDS = (
     "failure_kind",
     "failure_reason",
 )
-"""Fields that a reply adds to the body. They are ignored in a body that is verified again."""
+"""Fields that a reply adds to the body. They are removed from a request whose body is an earlier reply."""
 
 
 @blueprint.post("/seed_session")
@@ -54,8 +56,10 @@ def seed_session() -> Response:
 
 @blueprint.post("/verify")
 def verify() -> Response:
-    """Reply with the body and `reward`. For a sample without a score that has a reward, also add the failure
-    fields."""
+    """Reply with the body and `reward`. If the sample is `failed` or `unscored`, add fields that exclude it.
+
+    An `unscored` sample without a value, as with the error policy `none`, gets the error 400 instead.
+    """
     body = read_object()
     fields = {name: value for name, value in body.items() if name not in REPLY_FIELDS}
     _check_json(fields)
@@ -110,7 +114,7 @@ def _output_text(response: Mapping[str, Any]) -> str:
 
 
 def _check_json(body: Mapping[str, Any]) -> None:
-    """Raise ApiError if the body cannot be sent back as JSON, because it has NaN, which Python's parser accepts."""
+    """Raise ApiError if the body has NaN or Infinity. Python's parser accepts them, but they are not valid JSON."""
     try:
         json.dumps(body, allow_nan=False)
     except ValueError as error:

@@ -1,7 +1,7 @@
 """Compute statistics of verified responses, per task and in total, as NeMo Gym's `nemo_gym/reward_profile.py` does.
 
-The statistics have the same names and the same order as those of NeMo Gym's `compute_aggregate_metrics`, and the same
-ones are omitted, but they are computed without pandas.
+The statistics have the names and the order of those of NeMo Gym's `compute_aggregate_metrics`, which also omits the
+same ones, but they are computed without pandas.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _group(task: int, rollouts: Mapping[int, tuple[Row, Row]]) -> dict[str, Any]
 
 
 def _statistics(rows: Sequence[Row]) -> dict[str, float]:
-    """Return each statistic of each field.
+    """Return each statistic of each field, with names such as `mean/reward`.
 
     The standard deviation is omitted for a field that only one of several rows has.
     """
@@ -97,7 +97,7 @@ STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def _response_numbers(response: Mapping[str, Any], where: str) -> tuple[Row, Row]:
-    """Return the numbers of a response twice: in the order of the statistics, and in that of a rollout record.
+    """Return the numbers of a response twice: in NeMo Gym's order of statistics, and in its order of `rollout_infos`.
 
     The reward of a failed sample is omitted, because NeMo Gym's collector excludes such samples.
     """

@@ -1,8 +1,8 @@
 """OpenRLHF's protocol for `/get_reward` (`openrlhf/utils/agent.py`).
 
 The body is `{"query": [prompt + response], "prompts", "labels"}`, the reply is `{"rewards", "scores", "extra_logs",
-"statuses"}`. OpenRLHF distributes its queries over several servers. Versions before 0.11.2 send empty lists to all but
-the first.
+"statuses"}`. Empty lists are accepted, because OpenRLHF distributes its queries over several servers, and versions
+before 0.11.2 send empty lists to all but the first.
 """
 
 from __future__ import annotations

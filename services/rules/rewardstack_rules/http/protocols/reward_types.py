@@ -1,4 +1,4 @@
-"""`GET /v1/reward_types`: this server's reward functions and routes, and the settings in its cache keys."""
+"""`GET /v1/reward_types`: this server's reward functions, its routes, and the settings that its cache keys contain."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """ROLL's protocol: `POST /roll/submit`, `GET /roll/result` (`roll/.../rewards/remote_reward_system_worker.py`).
 
 `/roll/submit` accepts `{"prompt", "response", "reward_info", "timeout", ...}` and returns `{"reward_request_id",
-"errcode": 0}`; `/roll/result` accepts `{"reward_request_id"}` and returns `{"errcode": 0, "reward_score"}`.
+"errcode": 0}`; `/roll/result` accepts `{"reward_request_id"}` and returns `{"errcode": 0, "reward_score"}`, with the
+sample's status as `errmsg` unless it is `ok`.
 
 The protocol allows asynchronous work between the two calls. Here, the first call scores the sample, and returns an id
 that contains the result. So nothing is stored, and any process of any server can answer the second call. The trainer
 waits 20 s for the first call and tries five times. If a sample takes longer, scoring continues, and a later try reads
-the score from the cache. Ids are not signed: a client that forges one only gets a forged reward itself.
+the score from the cache. Ids are not signed, because a client that forges one deceives only itself.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ RESULT_ID = re.compile(rf"^({'|'.join(STATUSES)})_(-?\d[\d.e+-]{{0,31}})_[0-9a-f
 
 @blueprint.post("/roll/submit")
 def submit() -> Response:
-    """Score a sample. Reply 503 if the infrastructure failed it, so that the trainer submits it again."""
+    """Score a sample. Reply 503 if it is `failed`, so that the trainer submits it again."""
     body = read_object()
     for name in ("prompt", "response"):
         if name not in body:

@@ -26,7 +26,8 @@ def score() -> Response:
 def explain() -> Response:
     """Explain one sample in the format of `/v1/score`; reply `{"data_source", "score", "error", "steps"}`.
 
-    By default, a cached score is explained as it is. With `"rescore": true` the sample is scored again.
+    If the score is cached, the steps do not show how it was computed. With `"rescore": true`, the sample is then scored
+    again to show this, but the reply still has the cached score.
     """
     body = read_object()
     rescore = body.get("rescore", False)

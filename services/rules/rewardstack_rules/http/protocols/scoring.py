@@ -21,7 +21,8 @@ from rewardstack_rules.scoring.cancellation import always_wanted
 
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
-"""Bytes charged for a sample in addition to its text. With score and reply, a sample takes up to 3 kB of memory."""
+"""Bytes charged for a sample in addition to its text. With score and reply, a sample takes up to 3 kB of memory, and a
+charged byte means about four bytes of memory (`admission.VALUE_BYTES`)."""
 EXPLANATION_COPIES = 8
 """Approximate number of copies of a sample's text in memory during an explanation."""
 
@@ -75,6 +76,8 @@ def score_samples(
     Raises:
         ApiError: 400 if the deadline header is malformed; 413 if there are too many samples.
         ConfigError: a source is unknown; nothing was scored.
+        BudgetError: the run's budget for models is used up.
+        AbandonedError: the client has closed the connection.
         OverloadError: other requests use up the budget of bytes, or too many slow requests wait.
     """
     if len(samples) > MAX_SAMPLES:
@@ -99,7 +102,7 @@ def explain_sample(sample: Request, *, rescore: bool) -> Explanation:
 
     Args:
         sample: a sample from `score.read_sample`.
-        rescore: whether to score the sample even if the cache has its score.
+        rescore: whether to score a sample with a cached score again for the steps; the score stays the cached one.
 
     Raises:
         ApiError: 400; the deadline header is malformed.
@@ -130,10 +133,10 @@ def _read_limit() -> float | None:
 
 
 def reply_without_rewards(scores: Sequence[Score]) -> Response | None:
-    """Return a refusal if a sample has no value, for protocols whose replies have only numbers.
+    """Return an error reply if a sample has no value, for protocols whose rewards are always numbers.
 
-    A sample can lack a value with the error policies `raise` and `none`. Replying 0 would be wrong then, because it
-    could be higher than the reward of a wrong answer.
+    A sample can lack a value with the error policies `raise` and `none`. A reward of 0 would be wrong then, because it
+    could be higher than that of a wrong answer.
 
     Returns:
         A 503 reply if such a sample failed; None if all samples have a value.
@@ -156,12 +159,12 @@ def reward_value(score: Score) -> float:
 
 
 def all_failed(scores: Sequence[Score]) -> bool:
-    """Return whether the infrastructure failed every sample, so that the caller should try again."""
+    """Return whether every sample is `failed`, so that the caller should try again; False without samples."""
     return bool(scores) and all(score.status == "failed" for score in scores)
 
 
 def batch_reply(samples: Sequence[Score], **fields: Any) -> Response:
-    """Reply with the rewards and statuses of a batch, or with 503 if the infrastructure failed every sample.
+    """Reply with the rewards and statuses of a batch, or with 503 if every sample is `failed`.
 
     Args:
         samples: the scores of the samples, in order.

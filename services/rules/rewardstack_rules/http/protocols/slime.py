@@ -18,7 +18,7 @@ NAMES = {"ground_truth": "label", "solution_str": "response"}
 
 
 def answer(body: dict[str, Any]) -> Response:
-    """Reply with the reward of one sample, or with 503 if it failed, because a bare number cannot express a failure.
+    """Reply with the reward of one sample, or with 503 if it is `failed`, which a bare number cannot express.
 
     Raises:
         ApiError: 400; the prompt is missing, or the sample cannot be scored, for example without a label.

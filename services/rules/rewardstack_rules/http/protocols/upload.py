@@ -21,14 +21,15 @@ LINES = frozenset({"application/x-ndjson", "application/jsonl"})
 FORM = "multipart/form-data"
 TYPES = f"application/json, {', '.join(sorted(LINES))} or {FORM} with one file"
 LINE_BYTES = 2**23
+"""Maximum number of bytes in a line."""
 LINE_VALUES = 100_000
-"""Maximum number of JSON values in a line, which holds one sample: more than any real sample has."""
+"""Maximum number of JSON values in a line, which holds one sample. No real sample has that many."""
 
 
 def read_samples() -> Iterable[Request]:
     """Return an iterator over the samples of the request's body.
 
-    The iterator validates each sample when the sample is read, and raises the same errors as this function.
+    The iterator reads and validates one sample at a time, and raises the same errors as this function.
 
     Raises:
         ApiError: 400 for a malformed body or sample, 413 for a line that is too large, 415 for another content type.
@@ -104,7 +105,7 @@ class _ChargedStream:
 
 
 def _file_lines() -> Iterator[bytes]:
-    """Return the only file in a form in pieces, as `read_pieces`; the form is first stored in a temporary file."""
+    """Return the only file in a form in pieces, as `read_pieces`. Flask has stored it in a temporary file by then."""
     request.max_content_length = g.charge.max_bytes
     try:
         request.stream = cast(IO[bytes], _ChargedStream(request.stream))
