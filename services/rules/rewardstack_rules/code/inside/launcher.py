@@ -1,4 +1,4 @@
-"""Forks a confined process for each program: `PYTHON launcher.py SOCKET PARENT BOUNDARY COMPILER`.
+"""Fork a confined process for each program: `PYTHON launcher.py SOCKET PARENT BOUNDARY COMPILER`.
 
 The runner starts this script. SOCKET is a descriptor, and PARENT the runner's process id. COMPILER is the path of a
 compiler if the launcher only compiles, and empty if it runs programs.
@@ -36,6 +36,7 @@ NOBODY = 65534
 MESSAGE_BYTES = 4096
 MOST_DESCRIPTORS = 6
 FIRST = 3
+"""Number of the first descriptor of a program's files."""
 OPEN_FILES = 64
 NICE = 5
 READABLE = (
@@ -51,7 +52,7 @@ TOOLS = (
 """Folders of compilers, in addition to `READABLE`."""
 NOT_FOR_COMPILERS = ("kill", "tgkill", "setsid", "setpgid", "memfd_create")
 EXECUTING = ("binary", "build")
-"""Names of programs that execute another file. Their processes need not read Python's files any more."""
+"""Kinds of programs that execute another file. Their processes no longer need to read Python's files."""
 PREFIX, STALE_SECONDS = "rewardstack-build-", 3600
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 NO_LANDLOCK = (
@@ -61,7 +62,7 @@ NO_LANDLOCK = (
 
 
 def _import_ours() -> None:
-    """Make `rewardstack_rules` importable without running its `__init__`; take this file's folder off `sys.path`."""
+    """Make `rewardstack_rules` importable without its `__init__`, and remove this file's folder from `sys.path`."""
     sys.path[:] = [path for path in sys.path if path and Path(path).resolve() != Path(__file__).resolve().parent]
     package = types.ModuleType(FOLDER.name)
     package.__path__ = [str(FOLDER)]
@@ -201,7 +202,7 @@ def _make_folder() -> str:
 
 
 def _confinements(compiler: str, folder: str) -> list[Any]:
-    """Return two confinements: that of ordinary processes, and that of processes that execute a compiled program.
+    """Return two confinements: for processes in general, and for those that execute a compiled program.
 
     Args:
         compiler: path of the compiler; empty if none is run.
@@ -221,7 +222,7 @@ def _confinements(compiler: str, folder: str) -> list[Any]:
 def _give_up_root() -> None:
     """Switch from root to `nobody`, because the limit of threads does not apply to root.
 
-    If `nobody` cannot read the interpreter, only the real user id changes, and the process keeps root's file access.
+    If `nobody` cannot read the interpreter, the effective user stays root, and the process keeps root's file access.
     """
     if os.getuid() != 0:
         return

@@ -1,4 +1,4 @@
-"""Environment, limits and states of the processes that run programs."""
+"""The environment and limits of processes that run programs, and how to detect that they are asleep or starved."""
 
 from __future__ import annotations
 
