@@ -8,8 +8,8 @@ The top level holds the entry point (`run_reward_server`), shared modules (`sett
 - `scoring`: evaluation of a sample by a rule
 - `functions`: the reward functions and their registry
 - `code`: runs generated programs against tests
-- `isolation`: worker processes that can be killed
-- `confinement`: limits a process through seccomp, Landlock and capabilities
+- `isolation`: runs tasks in child processes that can be killed
+- `confinement`: limits a process with seccomp and Landlock, and drops its capabilities
 - `golden`: looks up golden responses by prompt
 - `metrics`, `status`: Prometheus counters; the status page
 

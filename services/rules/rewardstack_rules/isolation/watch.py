@@ -32,6 +32,7 @@ HEARTBEAT_SECONDS = 0.5
 """Seconds between two heartbeats."""
 
 PULSE_FD = 3
+"""Number of the descriptor for heartbeats in the watching process, which closes all higher ones."""
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ def fork_watched(what: str) -> int:
 
 
 def _wait_until_hung(heartbeats: int, watchdog: Watchdog) -> bool:
-    """Wait until the watched process hangs (then return True) or ends (then return False)."""
+    """Wait until the watched process hangs or ends; return whether it hangs."""
     poll = select.poll()
     poll.register(heartbeats, select.POLLIN)
     while True:

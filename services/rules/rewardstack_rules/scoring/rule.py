@@ -1,7 +1,7 @@
 """Scorers of the pipeline that run rules: inline if their run time is bounded, else in processes that can be killed.
 
 The math verifier decides clear cases inline. For other samples, it sends a question to isolated processes: the text of
-the answer and the answers in the references. It gets back the verdict.
+the answer and the answers in the references. The result is the verdict.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rewardstack_verifier.question import Question, Ruling, ask
 from rewardstack_verifier.shortcut import decide_fast_path
 
 MAX_INLINE = 32_000
-"""Maximum characters of a sample that is scored on the event loop; longer ones go to threads or isolated processes."""
+"""Maximum length of a sample that is scored on the event loop; longer ones go to threads or isolated processes."""
 STALL_SECONDS = 30.0
 """A waiting sample fails if no sample finishes for this many seconds plus the timeout of a sample."""
 MAX_ISOLATED_RESPONSE = 2_000_000
@@ -417,7 +417,7 @@ class VerifierRule(LocalRule):
 
 
 def _is_short(item: Item) -> bool:
-    """Return whether a sample, with all its references, is short enough to score inline."""
+    """Return whether a sample is short enough to score inline. The response counts once for each reference."""
     references = item.references or ("",)
     return len(item.solution) * len(references) + sum(map(len, references)) <= MAX_INLINE
 
