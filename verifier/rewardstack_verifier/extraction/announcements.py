@@ -79,6 +79,7 @@ _IS_NOT = (
     r"(?:n['\u2019]t|not|\s(?:[a-z]{3,10}ly\s)?(?:not|never))\b"
 )
 _NOUN_ENDS = ("nswer", "esult", "olution", "ption", "hoice")
+"""Ends of the nouns in `_DENIAL`, one of which a text must contain, so that most texts need no search."""
 _DENIAL = re.compile(
     rf"(?:[Aa]nswer|[Rr]esult|[Ss]olution|[Oo]ption|[Cc]hoice)s?(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?\s{_IS_NOT}\s+"
     r"(?:[^.,;!?\n]|[.,](?=\d))*"
@@ -86,6 +87,7 @@ _DENIAL = re.compile(
 """A clause that denies an answer: "answer to part b cannot be 6.5"."""
 _RETRACTION = re.compile(rf"answer\s{_IS_NOT}\s(?:correct|right|valid)\b")
 _OWN_ANSWER = re.compile(r"\b(?:the|this|that|my|our)\s(?:final\s)?\Z", re.IGNORECASE)
+"""Words before `_RETRACTION` that show that the response retracts its own answer."""
 HEDGED = re.compile(
     r"[\s$,;(]{0,6}(?:\\text\{\s?)?\b(?:or(?! so\b)|alternatively|possibly|perhaps|maybe|and maybe|as well as)\b",
     re.IGNORECASE,
@@ -122,7 +124,9 @@ _LEAD_IN = re.compile(
     r"|donc|also|somit|folglich|por tanto|por lo tanto|portanto|quindi|dunque)\b[\s,:*_]*)+",
     re.IGNORECASE,
 )
+"""Words between a phrase and the answer: "therefore", "the number of"."""
 _SUBJECT = re.compile(r"the\s[^.\n]{1,80}?\s(?:is|are|equals)\s+", re.IGNORECASE)
+"""The subject of a sentence after a phrase: "Answer: the area is 5"."""
 _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*")
 _STRESS = re.compile(r"\*\*|__|`")
 _LETTER = re.compile(r"\(?[A-J]\)(?=\s)|[A-J](?=[.:,]\s)")
@@ -149,6 +153,7 @@ _WORD_BEFORE_NUMBER = re.compile(r"(?<![\w\\])(?![A-Z])[^\W\d_]{2,}[^\d]*\d")
 MAX_WORDS_BEFORE = 6
 """Maximum number of words before a formula in an announced answer."""
 _COPULA = re.compile(r"\s?(?:です|である|だ|となる|になる|입니다|이다|이에요|है)\s*\Z")
+"""The word "is" after an answer, in Japanese, Korean and Hindi."""
 _UNSPACED_AFTER = re.compile(
     r"[\d$)}%]\s?(?:[\u3040-\u30ff\uac00-\ud7af]\s?|[\u3400-\u9fff]+[\u3040-\u30ff\uac00-\ud7af]){3,}"
 )
@@ -169,7 +174,7 @@ def extract_announced(text: str) -> str | None:
 
 
 def find_announcements(text: str) -> Iterator[re.Match[str]]:
-    """Yield the phrases that announce an answer, except those that suppose one."""
+    """Yield the phrases that announce an answer, except those that suppose an answer or report another person's."""
     end = 0
     for start in _phrase_starts(text):
         phrase = PHRASE.match(text, start) if start >= end else None
@@ -264,10 +269,11 @@ def _read_sentence(sentence: str) -> str | None:
 
 
 def find_number_in_sentence(sentence: str) -> str | None:
-    """Return the last number of an announced sentence.
+    """Return the last number of an announced answer that is a sentence.
 
     Returns:
-        None if the sentence is only an answer, has a formula, negations or hedging words, or no number after a word.
+        The number; None if the text is only an answer, or has a formula, a negation, a hedging word, or no number after
+        a word.
     """
     if "\\" in sentence or bare_answer(sentence) is not None or not _WORD_BEFORE_NUMBER.search(sentence):
         return None
@@ -295,7 +301,7 @@ def _ends_answer(text: str, start: int) -> bool:
 
 
 def _is_followed_by_prose(sentence: str, end: int) -> bool:
-    """Return whether prose and another number follow a number: "5 (see above for 6)"."""
+    """Return whether prose with another number follows a number: "5 (see above for 6)"."""
     after = _TO_NEXT_NUMBER.match(sentence, end)
     if after is None:
         return False

@@ -461,7 +461,7 @@ class _Parser:
         raise UnreadableError(f"the command {name}")
 
     def _named_set(self, name: str) -> NamedSet:
-        """Return a set by its letter and its superscript: `R^+`."""
+        """Parse the sign after the letter of a set, `R^+`, and return the set."""
         ahead = [self._peek(at).text for at in range(4)]
         for length, sign in ((2, ahead[1]), (4, ahead[2])):
             if ahead[0] == "^" and sign in ("+", "-", "*") and (length == 2 or (ahead[1], ahead[3]) == ("{", "}")):
@@ -537,7 +537,7 @@ class _Parser:
         return self._postfix(self._atom())
 
     def _function_argument(self) -> Expression:
-        """Parse an argument in brackets, or else the product that follows: `sin 2x`; `ln x/2` applies to `x` only."""
+        """Parse an argument in brackets, or else the product that follows: `2x` in `sin 2x`, only `x` in `ln x/2`."""
         if (opening := self._peek().text) in ("(", "[", "{", "|"):
             argument = self._inside(self._atom)
             raised = self._peek().text == "^" and (opening in ("{", "|") or self._at_degrees())
