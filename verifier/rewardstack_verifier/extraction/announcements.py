@@ -45,7 +45,9 @@ ENGLISH = (
 )
 """A pattern for phrases that announce an answer in English: "the answer to part b (Yes or No) is"."""
 FOREIGN = f"{_SPACED}|{_UNSPACED}|{CHOOSING_WORDS}"
+"""A pattern for phrases that announce an answer in other languages."""
 PHRASE = re.compile(rf"(?:{ENGLISH}|{FOREIGN})[\s*_:\uff1a}}\"'`]*", re.IGNORECASE)
+"""A phrase that announces an answer, with the signs after it."""
 _NOUNS = sorted(
     {
         *("answer", "ans.", "ans:", "option", "choice", "selection", "result", "solution"),
@@ -58,6 +60,7 @@ _PHRASE_WORDS = tuple(noun for noun in _NOUNS if not any(noun.startswith(one) fo
 _BEFORE_WORD = re.compile(r"(?:(?:correct|right|best|final)\s|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?)\Z")
 """The beginning of a phrase before one of `_PHRASE_WORDS`: "correct " in "correct option"."""
 _MAX_BEFORE_WORD = 13
+"""Maximum number of characters before a word in which `_BEFORE_WORD` is searched."""
 _SUPPOSED = re.compile(
     r"\b(?:suppose|assum(?:e|ing)|if|whether"
     r"|(?:might|may|could|would|(?:do|does|did|can)(?:n['\u2019]t| not)) (?:think|believe))"
@@ -79,7 +82,7 @@ _IS_NOT = (
     r"(?:n['\u2019]t|not|\s(?:[a-z]{3,10}ly\s)?(?:not|never))\b"
 )
 _NOUN_ENDS = ("nswer", "esult", "olution", "ption", "hoice")
-"""Ends of the nouns in `_DENIAL`, one of which a text must contain, so that most texts need no search."""
+"""Parts of the nouns in `_DENIAL`. A text without any of them needs no search."""
 _DENIAL = re.compile(
     rf"(?:[Aa]nswer|[Rr]esult|[Ss]olution|[Oo]ption|[Cc]hoice)s?(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?\s{_IS_NOT}\s+"
     r"(?:[^.,;!?\n]|[.,](?=\d))*"
@@ -104,6 +107,7 @@ _FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNOREC
 _IS_THE_ANSWER = re.compile(
     r"\s(?:is|are)\s(?:the|our|my)\s(?:(?:final|correct|right|only)\s){0,2}(?:answers?|solutions?|option|choice)\b"
 )
+"""A phrase after the answer that it announces: "is the final answer"."""
 _VALUE_BEFORE = re.compile(rf"(?:(?:{NUMBER.pattern})(?:\s[a-z]{{1,20}})?|{FORMULA.pattern}|(?<![\w\\])\(?[A-J]\)?)\Z")
 """A value right before "is the answer"."""
 MAX_BEFORE = 80

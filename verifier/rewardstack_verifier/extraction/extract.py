@@ -47,7 +47,7 @@ MAX_HEADINGS = 8
 _WORDS = re.compile(r"[^\d\n\\$]{1,200}")
 """Words in an answer tag, which are the answer if the tag has no other answer."""
 _EXCLAMATION = re.compile(r"(?<=[A-Za-z]{2})!+\Z")
-"""Exclamation marks after a word, which are no factorials."""
+"""Exclamation marks after a word, which are not factorials."""
 
 
 def extract_answer(response: str, mode: str = STANDARD) -> str | None:
@@ -68,8 +68,8 @@ def extract_answer(response: str, mode: str = STANDARD) -> str | None:
 def reference_answer(reference: str) -> str:
     """Return the answer of a reference.
 
-    This is the content of the last box; without a box, the text after the last `####`, or the whole text. If this text
-    announces an answer ("the answer is 5"), only the announced answer is returned.
+    This is the content of the last box. Without a box, it is the answer that the text after the last `####` (or the
+    whole text) announces, as in "the answer is 5"; without an announcement, that text itself.
     """
     reference = _drop_surplus_braces(reference)
     content = extract_boxed(reference)

@@ -47,7 +47,7 @@ _DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
 _ASCII_OPERATORS = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
 """Operators in ASCII, and the LaTeX command with the same meaning."""
 _MARKS = _ASCII_OPERATORS | {"==": "=", "**": "^", "\\|": "|"} | {f"\\{sign}": sign for sign in "$%&#"}
-"""Signs of several characters, and the text of their tokens."""
+"""Signs whose tokens have another text, and this text."""
 _THOUSANDS = re.compile(rf"{_SEPARATOR}(?=\d{{3}})")
 MAX_RAISED = 16
 """Maximum number of tokens of an exponent or subscript; longer ones are not reordered."""

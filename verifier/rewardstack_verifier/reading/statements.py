@@ -1,4 +1,4 @@
-"""Parse statements: equations with a name in words, or with a value that has a unit."""
+"""Parse statements: equations that contain a unit, a noun or a name in words."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _parse_sum_of_amounts(tokens: list[Token]) -> Quantity:
 
 
 def _parse_side_or_text(tokens: list[Token]) -> Node:
-    """Parse a side between two equals signs. If no reader can parse it, return `Words`, which are not compared."""
+    """Parse a side between two equals signs. An unreadable formula becomes `Words`, which are not compared."""
     with suppress(UnreadableError):
         return _parse_side(tokens)
     if not all(map(_is_of_formula, tokens)):

@@ -19,6 +19,7 @@ MOST_BYTES = 32 << 20
 """Limit of each file that the compiler writes."""
 MESSAGE_BYTES = 1 << 16
 LINE = 200
+"""Maximum number of characters of an error in a reason."""
 KILLED_COMPILER = re.compile(
     r"^[^\s:]*: (?:fatal )?error: (?:Killed|Terminated) signal terminated program", re.MULTILINE
 )

@@ -37,10 +37,12 @@ SENT = (
     *(f"code/inside/{name}.py" for name in ("driver", "processes", "programs", "values")),
     "isolation/process.py",
 )
+"""Modules of the driver, which each request contains."""
 ARCHIVE, TASK = "rewardstack.zip", "task.json"
 KEPT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 """Environment variables of SandboxFusion that programs keep."""
 ENVIRONMENT = {**FIXED, "HOME": "/"}
+"""Environment variables that programs get besides `KEPT`."""
 CODE = f"""
 import os, sys
 if os.environ.get("PYTHONHASHSEED") != "0":

@@ -32,8 +32,10 @@ STARVED = 10.0
 START = 1.0
 """Seconds that a program may take to start."""
 INHERITED = ("LD_LIBRARY_PATH", "TMPDIR")
+"""Environment variables that a launcher inherits from the runner."""
 MFD_EXEC = 0x10
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+"""Seals after which no process can change a memory file."""
 
 
 class LauncherDiedError(Exception):

@@ -41,11 +41,11 @@ MAX_ISOLATED_RESPONSE = 2_000_000
 """Maximum number of characters of a response that an isolated rule accepts. A longer response scores 0."""
 ERRORS = {"timeout": "the sample took longer than {timeout:g} s", "killed": "its process died"}
 THREAD_BATCH = BatchKey(64)
-"""Batches of long samples that a thread scores."""
+"""Key for batches of long samples, which a thread scores."""
 SINGLE_SAMPLE = BatchKey(1)
-"""Batches of one sample, so that no isolated sample waits for a slower one."""
+"""Key for batches of one sample, so that no isolated sample waits for a slower one."""
 QUESTION_BATCH = BatchKey(8, "questions")
-"""Batches of questions, because sending one question to another process takes about as long as deciding it."""
+"""Key for batches of questions. Sending a question to another process takes about as long as deciding it."""
 MAX_CACHED_VERDICTS = 8192
 """Maximum number of verdicts that a process caches."""
 MAX_QUESTION = 2000

@@ -43,6 +43,7 @@ READABLE = (
     *("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/usr/share/zoneinfo"),
     *("/etc/localtime", "/etc/ld.so.cache", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"),
 )
+"""Files and folders that programs may read, in addition to those of the interpreter."""
 TOOLS = (
     "/usr/bin",
     "/usr/include",
@@ -51,9 +52,11 @@ TOOLS = (
 )
 """Folders of compilers, in addition to `READABLE`."""
 NOT_FOR_COMPILERS = ("kill", "tgkill", "setsid", "setpgid", "memfd_create")
+"""System calls that compilers do not get, although they are in the groups `programs` and `write`."""
 EXECUTING = ("binary", "build")
 """Kinds of programs that execute another file. Their processes no longer need to read Python's files."""
 PREFIX, STALE_SECONDS = "rewardstack-build-", 3600
+"""Prefix of compilers' folders, and the age after which such a folder is removed as left over."""
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 NO_LANDLOCK = (
     "the kernel has no Landlock, so programs could read every file of the server's user; use a kernel of 5.13 or later "
