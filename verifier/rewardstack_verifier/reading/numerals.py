@@ -32,7 +32,7 @@ _DIGITS = str.maketrans({digit: str(value) for digit, value in CHINESE_DIGITS.it
 
 @dataclass(frozen=True, slots=True)
 class _Language:
-    """A row of the lexicon, indexed by word."""
+    """The number words of a language, a `Row` of the lexicon, indexed by word."""
 
     small: dict[str, int]
     tens: frozenset[str]

@@ -269,7 +269,7 @@ def _value(tokens: list[Token]) -> Expression:
 
 
 def _merge_units(tokens: list[Token]) -> list[Token]:
-    """Merge the tokens of a unit such as `°C` or `µm` into one, and split Chinese numerals from what is counted."""
+    """Merge the tokens of a unit such as `°C` or `µm` into one; split Chinese numerals from the nouns after them."""
     merged: list[Token] = []
     at = 0
     while at < len(tokens):

@@ -98,7 +98,7 @@ def parse_verdict(tokens: list[Token]) -> Words:
 
 
 def _is_withdrawn(verdict: str, reason: list[str]) -> bool:
-    """Return whether the reason after a verdict withdraws it; after "no" and "false", negations do not."""
+    """Return whether the reason after a verdict withdraws it. A negation does not withdraw "no" or "false"."""
     if verdict in ("no", "false"):
         return not _DOUBTING.isdisjoint(reason)
     return not _DENYING.isdisjoint(reason) or bool(_NEGATING.intersection(reason[:1]))

@@ -63,7 +63,7 @@ class Builder:
 
         Args:
             language: a key of `LANGUAGES`.
-            source: its source.
+            source: the program's source.
             runner: a started launcher, which runs what the compiler builds of `PROBE`.
 
         Raises:

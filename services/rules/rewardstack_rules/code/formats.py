@@ -72,7 +72,7 @@ class Checker(NamedTuple):
     (codeforces.com/testlib) gets the program's output before the expected output.
 
     Args:
-        source: its source.
+        source: source of the program.
         language: a key of `languages.LANGUAGES`.
         is_testlib: whether the checker is called as testlib's checkers are, so that its exit status is the verdict
             (`checking.by_status`). If False, it prints 1 or 0, as open-r1's `generated_checker` does

@@ -51,7 +51,8 @@ class Process:
     """A program to run, and its result.
 
     Args:
-        program: what the launcher runs: `script`, `call`, `serve`, `test`, `binary` or `build`.
+        program: what the launcher runs: `test` for `inside.tester.test`, or `script`, `call`, `serve`, `binary` or
+            `build` for the function of this name in `inside.programs`.
         fds: descriptors of the program's memory files; the caller closes them.
         cpu: limit of CPU time, in seconds.
         memory: limit of memory, in bytes.

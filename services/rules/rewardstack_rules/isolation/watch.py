@@ -60,7 +60,10 @@ class Watchdog:
         self._silent = 0
 
     def is_hung(self) -> bool:
-        """Count a silent tick and return whether the process is hung. Call this once per tick without a heartbeat."""
+        """Count a silent tick, and return whether the process is hung. Call this once per tick without a heartbeat.
+
+        The tick does not count if the process waited for a core or a disk.
+        """
         now, cpu = time.monotonic(), cpu_seconds(self._pid)
         starved = cpu - self._cpu_then < FAIR_SHARE * (now - self._then)
         self._then, self._cpu_then = now, cpu

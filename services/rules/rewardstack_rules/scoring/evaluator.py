@@ -210,7 +210,7 @@ class Evaluator:
         return route.target.kind != "rule" or route.leaf_target(source) == CODE
 
     def _check_judges(self) -> None:
-        """Check the API keys and addresses of judges and reward models; raise SettingsError if one is invalid."""
+        """Check the API keys and URLs of judges and reward models; raise SettingsError if one is invalid."""
         check_urls(self._client_settings)
         for judge in self._routes.judges.values():
             named = JudgeConfig(judge)

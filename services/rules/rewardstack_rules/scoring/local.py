@@ -65,7 +65,7 @@ class LocalRules:
 
         Args:
             name: name of the rule.
-            tenant: owner of the samples. Only in the pool for programs, a process gets samples of several tenants.
+            tenant: owner of the samples. Only processes of the pool for programs get samples of several tenants.
 
         Raises:
             UnknownSourceError: there is no such rule; the message lists the known rules.

@@ -34,7 +34,7 @@ from rewardstack_verifier.question import Question, Ruling, ask
 from rewardstack_verifier.shortcut import decide_fast_path
 
 MAX_INLINE = 32_000
-"""Maximum length of a sample that is scored on the event loop; longer ones go to threads or isolated processes."""
+"""Maximum characters of a sample that is scored on the event loop. Longer ones go to threads or isolated processes."""
 STALL_SECONDS = 30.0
 """A waiting sample fails if no sample finishes for this many seconds plus the timeout of a sample."""
 MAX_ISOLATED_RESPONSE = 2_000_000

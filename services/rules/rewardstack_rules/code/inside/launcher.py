@@ -1,13 +1,14 @@
 """Fork a confined process for each program: `PYTHON launcher.py SOCKET PARENT BOUNDARY COMPILER`.
 
-The runner starts this script. SOCKET is a descriptor, and PARENT the runner's process id. COMPILER is the path of a
-compiler if the launcher only compiles, and empty if it runs programs.
+The runner starts this script. SOCKET is a descriptor, and PARENT the runner's process id. BOUNDARY is `container` if
+programs may run without Landlock, else empty. COMPILER is the path of a compiler if the launcher only compiles, and
+empty if it runs programs.
 
 The launcher never reads a program or a test: the forked processes read and write through descriptors. Messages on the
 socket are JSON. The runner sends `[id, program, limits, options]` with descriptors to start a process, `["kill", id]`
 to kill it, and `["pid", id]` to ask for its process id. At its start, the launcher sends `["ready", version, folder]`
 (the compiler's folder, which the runner removes) or `["broken", why]`. Later, it sends `[id, "exit", status,
-CPU seconds, peak bytes]`, `[id, "pid", pid]` and `[id, "fault", why]`.
+CPU seconds, peak bytes]`, `[id, "pid", pid]`, and `[id, "fault", why]` if a process could not be forked or confined.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ class Launcher:
 
     Args:
         control: the socket to the runner.
-        confinement: the `Confinement` that each forked process enters.
-        executing: the `Confinement` of a process that executes a compiled program.
+        confinement: the `Confinement` of processes that do not execute a compiled program.
+        executing: the `Confinement` of those that do.
     """
 
     def __init__(self, control: socket.socket, confinement: Any, executing: Any) -> None:

@@ -92,7 +92,7 @@ class StallDetector:
         self._asleep = self._used = 0.0
 
     def check(self, now: float, used: Mapping[int, float]) -> str:
-        """Return why to kill the processes: `asleep` or `starved`; empty if they may go on. Call this once per `TICK`.
+        """Return why to kill the processes: `asleep` or `starved`; empty to let them run. Call this once per `TICK`.
 
         Args:
             now: the time by the monotonic clock, taken before `used` is measured.

@@ -30,7 +30,7 @@ RECURSION_LIMIT = 50_000
 MESSAGE_CHARACTERS = 200
 STARS = ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics")
 MORE_STARS = ("itertools", "functools", "operator", "json", "typing")
-"""With `STARS`, the modules whose names `preamble` returns, in order: a later module replaces equal names."""
+"""With `STARS`, the modules whose names `preamble` returns. If two names are equal, that of the later module counts."""
 STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2, "/dev/fd/1": 1, "/dev/fd/2": 2}
 Names = dict[str, Any]
 

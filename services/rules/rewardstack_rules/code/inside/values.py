@@ -40,7 +40,7 @@ KEPT_BACK = frozenset(
     {"eval", "exec", "compile", "open", "input", "exit", "quit", "breakpoint", "help", "globals", "locals", "vars"}
     | {"getattr", "setattr", "delattr", "memoryview", "__import__"}
 )
-"""Built-in functions that are never sent by name, because they run code, or access files or attributes."""
+"""Built-in functions that are never sent by name, because they access code, files, variables or attributes."""
 LIBRARIES = {"np": "numpy", "pd": "pandas", "sp": "scipy", "sympy": "sympy", "nx": "networkx"}
 """Libraries by alias; tests may use one if the program has imported it under this alias."""
 
