@@ -7,9 +7,9 @@ with its table `settings_table`, `logs`, `process`) and `reward_functions`, the 
 - `jobs`: a queue for large evaluations; workers score a job in chunks
 - `scoring`: scores samples through the client's pipeline, with rules that run on this machine
 - `functions`: the reward functions and their registry
-- `code`: runs the policy's programs against tests
-- `isolation`: runs functions that may hang, in processes that are killed at a time limit
-- `confinement`: restricts what a process can do, with seccomp, Landlock and capabilities
+- `code`: runs generated programs against tests
+- `isolation`: runs tasks in child processes that can be killed
+- `confinement`: limits a process with seccomp and Landlock, and drops its capabilities
 - `golden`: looks up golden responses by prompt
 - `metrics`, `status`: Prometheus counters; the status page
 

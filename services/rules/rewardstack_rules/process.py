@@ -9,7 +9,7 @@ import sys
 import sysconfig
 
 NOT_READY = 3
-"""Exit status of a health check for a process that is alive but not ready; `health.sh` does not restart it."""
+"""Exit status of a health check if the process is alive, but not ready; `health.sh` does not restart the process."""
 
 MALLOC = {
     -8: 2,  # M_ARENA_MAX: maximum number of heaps

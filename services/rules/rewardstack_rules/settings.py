@@ -61,7 +61,8 @@ class RuleSettings:
     Args:
         function_files: Python files with custom reward functions.
         function_variables: names of additional environment variables that custom functions may read.
-        function_data: additional absolute paths that confined custom functions can read.
+        function_data: additional absolute paths that confined custom functions can read, and write if `function_allow`
+            has `write`.
         function_allow: additional permissions of confined custom functions (`confinement.syscalls.ADDABLE`).
         verify_timeout: timeout of one sample in an isolated process, in seconds.
         verify_processes: number of isolated processes for ordinary samples in each pool (`scoring.pools`); up to as

@@ -45,7 +45,9 @@ ENGLISH = (
 )
 """A pattern for phrases that announce an answer in English: "the answer to part b (Yes or No) is"."""
 FOREIGN = f"{_SPACED}|{_UNSPACED}|{CHOOSING_WORDS}"
+"""A pattern for phrases that announce an answer in other languages."""
 PHRASE = re.compile(rf"(?:{ENGLISH}|{FOREIGN})[\s*_:\uff1a}}\"'`]*", re.IGNORECASE)
+"""A phrase that announces an answer, with the signs after it."""
 _NOUNS = sorted(
     {
         *("answer", "ans.", "ans:", "option", "choice", "selection", "result", "solution"),
@@ -58,6 +60,7 @@ _PHRASE_WORDS = tuple(noun for noun in _NOUNS if not any(noun.startswith(one) fo
 _BEFORE_WORD = re.compile(r"(?:(?:correct|right|best|final)\s|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?)\Z")
 """The beginning of a phrase before one of `_PHRASE_WORDS`: "correct " in "correct option"."""
 _MAX_BEFORE_WORD = 13
+"""Maximum number of characters before a word in which `_BEFORE_WORD` is searched."""
 _SUPPOSED = re.compile(
     r"\b(?:suppose|assum(?:e|ing)|if|whether"
     r"|(?:might|may|could|would|(?:do|does|did|can)(?:n['\u2019]t| not)) (?:think|believe))"
@@ -79,6 +82,7 @@ _IS_NOT = (
     r"(?:n['\u2019]t|not|\s(?:[a-z]{3,10}ly\s)?(?:not|never))\b"
 )
 _NOUN_ENDS = ("nswer", "esult", "olution", "ption", "hoice")
+"""Parts of the nouns in `_DENIAL`. A text without any of them needs no search."""
 _DENIAL = re.compile(
     rf"(?:[Aa]nswer|[Rr]esult|[Ss]olution|[Oo]ption|[Cc]hoice)s?(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?\s{_IS_NOT}\s+"
     r"(?:[^.,;!?\n]|[.,](?=\d))*"
@@ -86,6 +90,7 @@ _DENIAL = re.compile(
 """A clause that denies an answer: "answer to part b cannot be 6.5"."""
 _RETRACTION = re.compile(rf"answer\s{_IS_NOT}\s(?:correct|right|valid)\b")
 _OWN_ANSWER = re.compile(r"\b(?:the|this|that|my|our)\s(?:final\s)?\Z", re.IGNORECASE)
+"""Words before `_RETRACTION` that show that the response retracts its own answer."""
 HEDGED = re.compile(
     r"[\s$,;(]{0,6}(?:\\text\{\s?)?\b(?:or(?! so\b)|alternatively|possibly|perhaps|maybe|and maybe|as well as)\b",
     re.IGNORECASE,
@@ -102,6 +107,7 @@ _FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNOREC
 _IS_THE_ANSWER = re.compile(
     r"\s(?:is|are)\s(?:the|our|my)\s(?:(?:final|correct|right|only)\s){0,2}(?:answers?|solutions?|option|choice)\b"
 )
+"""A phrase after the answer that it announces: "is the final answer"."""
 _VALUE_BEFORE = re.compile(rf"(?:(?:{NUMBER.pattern})(?:\s[a-z]{{1,20}})?|{FORMULA.pattern}|(?<![\w\\])\(?[A-J]\)?)\Z")
 """A value right before "is the answer"."""
 MAX_BEFORE = 80
@@ -122,7 +128,9 @@ _LEAD_IN = re.compile(
     r"|donc|also|somit|folglich|por tanto|por lo tanto|portanto|quindi|dunque)\b[\s,:*_]*)+",
     re.IGNORECASE,
 )
+"""Words between a phrase and the answer: "therefore", "the number of"."""
 _SUBJECT = re.compile(r"the\s[^.\n]{1,80}?\s(?:is|are|equals)\s+", re.IGNORECASE)
+"""The subject of a sentence after a phrase: "Answer: the area is 5"."""
 _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*")
 _STRESS = re.compile(r"\*\*|__|`")
 _LETTER = re.compile(r"\(?[A-J]\)(?=\s)|[A-J](?=[.:,]\s)")
@@ -149,6 +157,7 @@ _WORD_BEFORE_NUMBER = re.compile(r"(?<![\w\\])(?![A-Z])[^\W\d_]{2,}[^\d]*\d")
 MAX_WORDS_BEFORE = 6
 """Maximum number of words before a formula in an announced answer."""
 _COPULA = re.compile(r"\s?(?:です|である|だ|となる|になる|입니다|이다|이에요|है)\s*\Z")
+"""The word "is" after an answer, in Japanese, Korean and Hindi."""
 _UNSPACED_AFTER = re.compile(
     r"[\d$)}%]\s?(?:[\u3040-\u30ff\uac00-\ud7af]\s?|[\u3400-\u9fff]+[\u3040-\u30ff\uac00-\ud7af]){3,}"
 )
@@ -169,7 +178,7 @@ def extract_announced(text: str) -> str | None:
 
 
 def find_announcements(text: str) -> Iterator[re.Match[str]]:
-    """Yield the phrases that announce an answer, except those that suppose one."""
+    """Yield the phrases that announce an answer, except those that suppose an answer or report another person's."""
     end = 0
     for start in _phrase_starts(text):
         phrase = PHRASE.match(text, start) if start >= end else None
@@ -264,10 +273,11 @@ def _read_sentence(sentence: str) -> str | None:
 
 
 def find_number_in_sentence(sentence: str) -> str | None:
-    """Return the last number of an announced sentence.
+    """Return the last number of an announced answer that is a sentence.
 
     Returns:
-        None if the sentence is only an answer, has a formula, negations or hedging words, or no number after a word.
+        The number; None if the text is only an answer, or has a formula, a negation, a hedging word, or no number after
+        a word.
     """
     if "\\" in sentence or bare_answer(sentence) is not None or not _WORD_BEFORE_NUMBER.search(sentence):
         return None
@@ -295,7 +305,7 @@ def _ends_answer(text: str, start: int) -> bool:
 
 
 def _is_followed_by_prose(sentence: str, end: int) -> bool:
-    """Return whether prose and another number follow a number: "5 (see above for 6)"."""
+    """Return whether prose with another number follows a number: "5 (see above for 6)"."""
     after = _TO_NEXT_NUMBER.match(sentence, end)
     if after is None:
         return False

@@ -15,6 +15,7 @@ _CONNECTIVE = re.compile(
     r"(?:(?:so|thus|hence|therefore|then|finally|(?:it|this|that)(?:'s| is)|[-=]>|\u2234|\u21d2|[-*\u2022])[,:]?\s+)+",
     re.IGNORECASE,
 )
+"""Words and signs before a bare answer that do not belong to it: "So", "it is"."""
 _FENCE = re.compile(r"```\w{0,20}\n([^`\n]*)\n```")
 _BOLD = re.compile(r"\*\*([^*]{1,200})\*\*|__([^_]{1,200})__|`([^`]{1,200})`")
 _WORD = re.compile(r"(?<!\\)\b[^\W\d_]{2,}")
@@ -25,17 +26,18 @@ _SENTENCE = re.compile(
 )
 """Words that occur in sentences but not in a bare answer."""
 _TWO_SENTENCES = re.compile(r"(?:[A-Za-z]{2}|[\d)])[.!?] [A-Z](?![.)])")
+"""The end of a sentence, and the beginning of another one."""
 _BEFORE_NUMBER = re.compile(
     r"[^\d]*?(?<!\\)\b(?!(?:sqrt|sin|cos|tan|log|ln|exp|pi|negative|minus|max|min|arc\w+|gcd|lcm|floor|ceil|Rs|USD|EUR|INR|GBP"
     r"|January|February|March|April|May|June|July|August|September|October|November|December"
     r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b)[^\W\d_]{2,}[^\d]*\d"
 )
-"""A word before a number, other than a function, a unit or a date: it shows that the text is prose."""
+"""A word before a number that shows that the text is prose: not a function, a currency, a month or a weekday."""
 _PUNCTUATION = " \n.!\u3002"
 
 
 def bare_answer(text: str) -> str | None:
-    """Return a text without emphasis and delimiters if it is only an answer; None for other texts.
+    """Return the answer of a text that is only an answer, without emphasis and delimiters; None for other texts.
 
     Args:
         text: a response without reasoning.

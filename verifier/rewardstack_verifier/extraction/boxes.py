@@ -19,11 +19,14 @@ MAX_BETWEEN = 80
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _DELIMITERS = re.compile(r"\\\\|\([a-e]\)|\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
+"""Text between two boxes that is ignored: delimiters of formulas, spaces and labels such as `(a)`."""
 _JOINT = re.compile(
     r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b(?: +[A-Za-z]+){0,4})|(?P<sign>[/|-]))?"
     r"\s*(?:[A-Za-z]\w{0,3} *=)?\s*"
 )
+"""Text that joins two boxes: a comma, words with "and" or "or", a sign, or nothing; then perhaps `x =`."""
 _SIGN_BEFORE = re.compile(r"(?:[=($]|\\\[)\s*([-\u2212])\s*\Z")
+"""A minus sign before a box that belongs to the answer."""
 _SEVERAL_BEFORE = re.compile(
     r"(?:\b(?:solutions|roots|zeros|zeroes|eigenvalues|divisors)\b[^.\n\d]{0,40}?(?:are|:)"
     r"|(?<![\w,)}] )(?<![\w,)}\\])[a-z]\s*(?:=|\\in))"
@@ -37,6 +40,7 @@ _SUFFIX = re.compile(
     rf"|\b(?:thousand|million|billion)\b)|{UNIT_AFTER}"
 )
 _DENIED = re.compile(r"(?:\b(?:not|cannot be)|n['\u2019]t(?: be)?)\s*\$?\s*\Z", re.IGNORECASE)
+"""Words before a box that deny it."""
 _PLACEHOLDER = re.compile(
     r"(?:\\text\{)?\s*(?:(?:your |the )?(?:final )?answer(?: here)?|\.\.\.|\\l?dots|…)\s*\}?", re.IGNORECASE
 )
@@ -58,13 +62,17 @@ def extract_boxed(text: str) -> str | None:
 
 
 def read_box_content(text: str, box: Box) -> str | None:
-    """Return the content of the last box of a text, or of the boxes that are joined to it as a list.
+    """Return the content of the last box of a text; if other boxes are joined to it, a list of their contents.
 
-    Boxes are joined if a comma, "and" or "or" is between them, or if they are side by side with different contents.
-    A denied box ("not \\boxed{5}") is skipped.
+    Boxes are joined if a comma, "and", "or" or a sign such as `/` is between them, or if they are side by side with
+    different contents. If the last box is denied ("not \\boxed{5}"), the box before it is used.
+
+    Args:
+        text: the text.
+        box: its last box.
 
     Returns:
-        None if the only box is denied.
+        The content; None if the only box is denied.
     """
     last, before = _find_outermost(text, box)
     if _DENIED.search(text, max(0, last.start - 16), last.start):

@@ -2,7 +2,7 @@
 
 `strict` reads the last box, answer tag or `####` line. `standard` also reads an announced letter ("the answer is (B)",
 "(B) is correct", "I choose B"), a last line that is only a letter, and a single letter that marks a line
-("B. Paris") or is in bold. `flexible` also reads the last letter in parentheses or bold.
+("B. Paris") or is in bold. `flexible` also reads the last letter in parentheses or bold, or after "it is".
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ from rewardstack_verifier.extraction.visible_text import get_visible_text
 from rewardstack_verifier.transcript import split_reasoning
 
 _OPENING = r"(?:[\s*_`$(\[{\"'“「]|\\[(\[]|\\(?:boxed|fbox|text|textbf|textit|mathbf|mathrm|mathsf|bf|rm)\b\s?){0,8}"
+"""A pattern for the signs and commands before a letter."""
 _LEAD_IN = re.compile(
     r"(?:(?:(?:therefore|thus|then|indeed|clearly|definitely|certainly|for sure|most likely|likely|probably|simply"
     r"|also)\b,?"
     r"|(?:the\s)?(?:correct\s)?(?:option|choice|letter|answer)\b|l[ae]|opción|opção|opzione|вариант|选项|選項)[\s:*_]{0,8}){1,6}",
     re.IGNORECASE,
 )
+"""Words between a phrase that announces an answer and the letter: "therefore option"."""
 _CHOOSES = re.compile(
     r"\bI(?:['\u2019](?:d|ll)| would| will)?\s(?:choose|chose|pick|select|go with|say)\b[\s:*_]*"
     r"|(?:选|選)(?:项|項)?[\s:\uff1a]*"
@@ -47,26 +49,32 @@ _LETTER = re.compile(rf"(?P<opening>{_OPENING})(?P<letter>[A-Ja-j])")
 _CLOSING = re.compile(r"[)\]}*_`$\"'”」]|\\[)\]]")
 _CLOSINGS = re.compile(r"(?:[)\]}.*_`$\"'”」]|\\[)\]]){0,8}")
 _ATTACHED = re.compile(r"[A-Za-z0-9_+#]|[-'\u2019][A-Za-z]")
+"""Text right after a letter that makes the letter part of a word."""
 _AFTER_WORD = re.compile(
     r"[^\S\n]*(?:$|[\n.,;:!?)(*<。、\u2014\u2013-]|(?:because|since|as|for|which|given|due|but|and|or|so)\b)",
     re.IGNORECASE,
 )
+"""Text after `A` or `I` that shows that it is the letter of an option, not a word."""
 _LINE_END = re.compile(r"[.)]?[\s*_`$]*(?:$|\n|<)")
 _JOINT = re.compile(
     r"\s{0,2}(?:,\s?(?:and|or)\b|[,/&、]|\b(?:and|or)\b|和|或)\s{0,2}(?:(?:maybe|perhaps|possibly|option|choice)\s)?",
     re.IGNORECASE,
 )
+"""Text between two letters of an answer: "A or B"."""
 _ALSO = re.compile(r"[\s$)]{0,4}(?:and|&)(?=[\s$(\\]{1,4}(?:option\s|choice\s)?\(?[A-J][\s)$.]{0,4}(?:\Z|\n))")
+"""An "and" after a box, if only another letter follows on its line."""
 _IS_CORRECT = re.compile(
     r"(?P<letter>[A-J])(?<![\w\\'\u2019-].)(?:[).*_\]]|\\[)\]]){0,4}(?:,\s[^,.\n]{1,120},)?(?:\s[^\s,.\n]{1,20}){0,4}?"
     r"(?:\s(?:is|must be|would be)\s(?:therefore\s|thus\s)?(?:the\s)?(?:only\s)?(?:correct|right|best|answer)\b"
     r"|\s?是?正[确確])"
 )
+"""A letter that is called right: "B is the correct answer"."""
 _LONE = re.compile(
     rf"\s*(?:(?:so|thus|hence|therefore)[,:]?\s)?(?:(?:option|choice)\s)?{_OPENING}(?P<letter>[A-J])"
     r"(?:[.:]?[)\]}*_`$.\"'”」\s]|\\[)\]]){0,8}",
     re.IGNORECASE,
 )
+"""A line that is only a letter."""
 _MARK = re.compile(
     r"^[ \t>#*_-]{0,8}(?:(?:[Oo]ption |[Cc]hoice )\(?(?P<called>[A-J])[).:]|\(?(?P<marked>[A-J])(?:[).]|\*\*))"
     r"[*_.:)]{0,3}(?=\s)"
@@ -74,21 +82,25 @@ _MARK = re.compile(
     r"|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*",
     re.MULTILINE,
 )
+"""A letter that marks a line, "B. Paris", or is in bold."""
 _AT_END = re.compile(
     r"[^\n().?!]{1,80}?(?:\((?P<round>[A-J])\)|\bwhich is (?:option|choice) \(?(?P<called>[A-J])\)?)"
     r"[\s*_`$}.]{0,8}(?:\Z|(?=\n))"
 )
 """A letter after the text of its option: "None of the above (E)"."""
 _ALONE = re.compile(r"(?:(?<=[;:,./(\n])\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Za-z'])")
+"""A further letter of a list, after a sign or a word such as "or"."""
 _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
 """Text after the first letter that shows that further letters are part of the option's text."""
 _DENIAL_BEFORE = re.compile(
     r"\b(?:not|none of|all but|cannot|can't|neither|wrong|incorrect)\b[^.\n]{0,40}\Z", re.IGNORECASE
 )
+"""Text before a match of `_IS_CORRECT` that denies it."""
 _LAST = re.compile(
     r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*"
     r"|\bit(?:['\u2019]s|\sis|\smust\sbe)\s(?P<closing>[A-J])[.!]?\s*\Z"
 )
+"""A letter in parentheses or bold, or the letter after "it is" at the end of the text."""
 FULL_WIDTH: dict[int, str] = {code + 0xFEE0: chr(code) for code in range(0x21, 0x7F)} | {0x3002: ". "}
 """Full-width letters and signs of Chinese typography, with their ASCII equivalents."""
 
@@ -215,7 +227,7 @@ def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _stands_alone(text: str, match: re.Match[str]) -> bool:
-    """Return whether a letter can be an answer: not the article "a", the pronoun "I" or the beginning of a word."""
+    """Return whether a letter can be an answer: not the article "a", the pronoun "I" or a part of a word."""
     end, letter = match.end(), match["letter"]
     if match["opening"].strip() and _CLOSING.match(text, end):
         return True

@@ -44,6 +44,7 @@ FORMULA = re.compile(
     r"|\\\[(?P<square>(?:[^\\]|\\[^\[\]])*)\\\]"
 )
 JOINT = re.compile(r"\s*(?:,\s*)?(?:\band\b|\bor\b|,)\s*")
+"""Text that joins two formulas of an answer."""
 _UNIT = re.compile(UNIT_AFTER)
 _LINES = re.compile(
     r"\\begin\{(?:(?:align|gather)(?:ed)?|split|eqnarray)\*?\}(.*)\\end\{(?:(?:align|gather)(?:ed)?|split|eqnarray)\*?\}",
@@ -91,7 +92,7 @@ def last_match(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:
 
 
 def read_unit(text: str, match: re.Match[str]) -> str:
-    """Return a space and the unit after a number or formula; empty without a unit, or for money."""
+    """Return a space and the unit after a number or formula; empty if there is no unit, or for an amount of money."""
     unit_match = _match_unit(text, match)
     return f" {clean_unit(unit_match)}" if unit_match else ""
 

@@ -3,7 +3,8 @@
 `strict` reads the last `\\boxed` or `<answer>` tag, or, without these, the last `####` line that is not a heading.
 `standard` also reads an announced answer ("the answer is 5"), and a response that is only an answer. `flexible` also
 reads the last formula or number, as lm-eval's flexible-extract does. In each mode, the content of an `<answer>` tag is
-read as in `standard`. Text before `</think>` counts only if the text after it has no answer.
+read as in `standard`. Text before `</think>` counts only if the text after it has no answer. If a `<think>` is not
+closed, only a box, tag or `####` line counts.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ MODES = (STANDARD, STRICT, FLEXIBLE)
 WINDOW = 16 * MAX_ANSWER
 """Number of characters at the end of a text to search for an answer without a box, tag or `####`."""
 _EMPHASIS = "*_ "
+"""Signs around bold or italic text, and blanks."""
 _VALUE = re.compile(r"[*_\s]*(?:[-+(\[{$\\£€.\d]|[A-Za-z]\w?\s?=|[A-J][.)*_\s]*\Z)")
 """Matches the beginning of a `####` line that has a value, so that the line is not a heading."""
 MAX_HEADINGS = 8
@@ -45,6 +47,7 @@ MAX_HEADINGS = 8
 _WORDS = re.compile(r"[^\d\n\\$]{1,200}")
 """Words in an answer tag, which are the answer if the tag has no other answer."""
 _EXCLAMATION = re.compile(r"(?<=[A-Za-z]{2})!+\Z")
+"""Exclamation marks after a word, which are not factorials."""
 
 
 def extract_answer(response: str, mode: str = STANDARD) -> str | None:
@@ -63,10 +66,10 @@ def extract_answer(response: str, mode: str = STANDARD) -> str | None:
 
 
 def reference_answer(reference: str) -> str:
-    """Return the answer of a reference: the content of its last box, else the text after its last `####`.
+    """Return the answer of a reference.
 
-    Without a box and `####`, this is the whole text. If a text without a box announces an answer, this answer is
-    returned.
+    This is the content of the last box. Without a box, it is the answer that the text after the last `####` (or the
+    whole text) announces, as in "the answer is 5"; without an announcement, that text itself.
     """
     reference = _drop_surplus_braces(reference)
     content = extract_boxed(reference)
@@ -172,7 +175,10 @@ def describe_type(name: str, value: object) -> str:
 
 
 def find_hash_line(text: str) -> str | None:
-    """Return the last `####` line that is not a heading, without `####` and emphasis; None if there is none."""
+    """Return the last `####` line that is not a heading, without `####` and emphasis; None if there is none.
+
+    A line is a heading if text follows it, and it neither begins with a value nor announces an answer.
+    """
     end = len(text)
     for _ in range(MAX_HEADINGS):
         start = text.rfind("####", 0, end)
@@ -186,6 +192,6 @@ def find_hash_line(text: str) -> str | None:
 
 
 def _hash_line_value(line: str) -> str | None:
-    """Return the answer of a `####` line without words such as "the answer is"; None if nothing is left."""
+    """Return the answer of a `####` line, without words such as "the answer is"; None if nothing is left."""
     phrase = PHRASE.match(line.removeprefix("The ").removeprefix("the "))
     return (read_value(phrase.string[phrase.end() :]) if phrase else line) or None

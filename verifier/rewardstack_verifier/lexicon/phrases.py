@@ -55,6 +55,7 @@ PERCENT = (
     "|por cento|per cento|процентов|процента|процентам|процент"
     "|퍼센트|パーセント|بالمئة|في المئة|بالمائة|في المائة|प्रतिशत"
 )
+"""Words for the percent sign."""
 ROUGHLY = (
     "all|for all|about|approximately|approx|around|roughly|exactly|ungefähr|etwa|rund|circa|ca|genau|environ"
     "|à peu près|exactement|aproximadamente|cerca de|unos|exactamente|примерно|около|ровно|约|約"

@@ -221,6 +221,7 @@ POWERS_BEFORE = {
     2: "square sq quadrat 平方 кв квадратных квадратным квадратные квадратный квадратного квадратными 제곱 वर्ग",
     3: "cubic cu kubik 立方 куб кубических кубическим кубические кубический кубического 세제곱 घन",
 }
+"""Words before a unit that raise it to a power, by power."""
 POWERS_AFTER = {
     2: (
         "squared carré carrés carrée cuadrado cuadrados cuadrada quadrado quadrados quadrato quadrati"
@@ -228,6 +229,7 @@ POWERS_AFTER = {
     ),
     3: "cubed cube cubes cúbico cúbicos cubo cubi cubico cubici cúbicos مكعب مكعبة مكعبا مكعبًا",
 }
+"""Words after a unit that raise it to a power, by power."""
 ENDINGS = "s n e es en er i а ов ам ами ах у ом е ы и ей ям я ا ات ين ان ًا"
 """Plural endings that a name may have."""
 NOT_PLURALS = "france"

@@ -18,7 +18,7 @@ LABELS = "abcdefgh"
 
 
 def parse_phrase_list(tokens: list[Token]) -> Sequence:
-    """Parse names, answers such as "yes", or letters that are joined by commas and words such as "and".
+    """Parse a list of names, letters of choices, or words such as "yes", with commas and words such as "and" between.
 
     Raises:
         UnreadableError: there are fewer than two or too many items, or an item is neither a phrase nor a choice.
@@ -27,7 +27,7 @@ def parse_phrase_list(tokens: list[Token]) -> Sequence:
 
 
 def parse_quantity_list(tokens: list[Token]) -> Sequence:
-    """Parse quantities that are joined by commas and words such as "and"; some units may be omitted.
+    """Parse a list of quantities, with commas and words such as "and" between; some units may be omitted.
 
     Raises:
         UnreadableError: there are fewer than two or too many items, an item cannot be parsed, or no item has a unit.

@@ -12,7 +12,8 @@ _OPENING = {"(": ")", "[": "]", "{": "}", "\\{": "\\}"}
 def turn_brackets_inwards(tokens: list[Token]) -> list[Token]:
     """Replace outward brackets by parentheses: `]0, 1[` becomes `(0, 1)`.
 
-    `]` opens an interval if no bracket is open. `[` after a separator and an item closes the open bracket.
+    A `]` opens an interval if no bracket is open. A `[` closes the open bracket if a comma or semicolon and an item are
+    before it: `(0, 1[`.
 
     Args:
         tokens: tokens from `tokenize`.

@@ -40,6 +40,7 @@ def _match_any(names: object) -> str:
 _MONTHS, _WEEKDAYS = _number_by_name(MONTHS), _number_by_name(WEEKDAYS)
 _HALF = f"(?:(?P<morning>{_match_any(MORNING)})|(?P<afternoon>{_match_any(AFTERNOON)}))"
 _HALF_FIRST = _HALF.replace("<morning>", "<early>").replace("<afternoon>", "<late>")
+"""A pattern for the half of the day before an hour; `_HALF` is for the half after it."""
 _TIME = re.compile(
     rf"(?:{_HALF_FIRST} ?)?(?P<hour>\d{{1,2}}) ?"
     rf"(?:(?P<sign>:|{_match_any(HOUR)}) ?(?P<minute>[0-5]\d)?(?::[0-5]\d)?(?P<past>半)? ?(?:分|uhr|h|min)?)? ?{_HALF}?"

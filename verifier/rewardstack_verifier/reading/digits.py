@@ -51,7 +51,7 @@ def parse_bracketed_period(tokens: list[Token]) -> Number:
 
 
 def replace_decimal_comma(tokens: list[Token]) -> list[Token]:
-    """Replace the only comma by a decimal point, and remove points between thousands: `1.234,56`.
+    """Replace the only comma by a decimal point, and remove points between thousands: `1.234,56` becomes `1234.56`.
 
     Raises:
         UnreadableError: there are brackets, no comma or several commas; or the comma is not between two numbers, or has
@@ -93,7 +93,7 @@ def _count_thousands_tokens(tokens: list[Token]) -> int:
 
 
 def parse_sexagesimal(tokens: list[Token]) -> Apply:
-    """Parse an angle in degrees and minutes, `22° 30'`, and return it in degrees.
+    """Parse an angle in degrees and minutes, perhaps with seconds, `22° 30'`, and return it in degrees.
 
     Raises:
         UnreadableError: the tokens are not such an angle.

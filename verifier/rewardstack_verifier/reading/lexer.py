@@ -43,12 +43,14 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
+"""Delimiters of formulas, which are dropped."""
 _ASCII_OPERATORS = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
 """Operators in ASCII, and the LaTeX command with the same meaning."""
 _MARKS = _ASCII_OPERATORS | {"==": "=", "**": "^", "\\|": "|"} | {f"\\{sign}": sign for sign in "$%&#"}
+"""Signs whose tokens have another text, and this text."""
 _THOUSANDS = re.compile(rf"{_SEPARATOR}(?=\d{{3}})")
 MAX_RAISED = 16
-"""Maximum number of tokens of an exponent or subscript to reorder."""
+"""Maximum number of tokens of an exponent or subscript; longer ones are not reordered."""
 _DECIMAL_COMMA = re.compile(r"0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,})")
 """A number with a decimal comma in braces: `3{,}5`. Before three digits, the comma is decimal only after a `0`."""
 _DOLLAR = re.compile(r"(?<!\\)\$")
@@ -76,7 +78,7 @@ _TAKES_ARGUMENT = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
 """Tokens after which a group in braces is an argument, even if it is empty."""
 _ARGUMENT = re.compile(r"\s*\{")
 MAX_WRAPPED = 40
-"""Maximum number of steps that each remove an environment around the whole text, or all braces around it."""
+"""Maximum number of rounds in which `tokenize` removes an environment or all braces around the whole text."""
 _CUT_SPACE = re.compile(r"(?<!\\)\\\s*\Z")
 """A backslash at the end, which is the rest of a LaTeX space (`\\ `) in stripped text."""
 _ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
@@ -164,7 +166,7 @@ def _replace_letter_x(text: str) -> str:
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """Return whether two texts have the same tokens, apart from the notation of indices; False if one is unreadable."""
+    """Return whether two texts have the same tokens, except for the notation of indices; False if one is unreadable."""
     try:
         return with_fresh_stack(_same_tokens)(one, other)
     except (UnreadableError, RecursionError):
@@ -196,7 +198,15 @@ class _Lexer:
         self.at = 0
 
     def tokens(self, word: bool, is_group: bool = False) -> list[Token]:
-        """Read tokens to the end, or, if `is_group`, up to and including the brace that closes the current group."""
+        """Read tokens to the end of the text.
+
+        Args:
+            word: whether the tokens are in upright type.
+            is_group: whether to stop after the brace that closes the current group.
+
+        Raises:
+            UnreadableError: the group is not closed.
+        """
         tokens: list[Token] = []
         depth = 0
         spaced = False

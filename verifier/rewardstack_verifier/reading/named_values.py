@@ -14,20 +14,22 @@ from rewardstack_verifier.reading.syntax import Relation, Sequence
 _NAMING = word_set(
     "angle triangle # nabla mathbb det dim rank ker tr max min sup inf Var var Cov Pr Area area vol perimeter"
 )
-"""Tokens that can begin a name."""
+"""Tokens with which a name can begin."""
 _FUNCTIONS = word_set("sin cos tan cot sec csc log ln")
 _SETS = word_set("cup cap setminus | ( ) { } , ' ^ c")
-"""Tokens that can be between the letters of sets."""
+"""Tokens that can be beside the letters of sets."""
 _BRACES = word_set("{ }")
 MAX_TOKENS = 16
 """Maximum tokens of a name."""
 
 
 def parse_named_value(tokens: list[Token]) -> Relation:
-    """Parse a value with a name; the name becomes a symbol and is not evaluated.
+    """Parse a name, an equals sign and a value; the name becomes a symbol and is not evaluated.
+
+    A point with its letter, `A(3, 4)`, needs no equals sign.
 
     Raises:
-        UnreadableError: the tokens do not begin with such a name, or the value cannot be parsed.
+        UnreadableError: the tokens do not begin with a name, or the value cannot be parsed.
     """
     if (point := _point(tokens)) is not None:
         return point

@@ -32,7 +32,7 @@ _DIGITS = str.maketrans({digit: str(value) for digit, value in CHINESE_DIGITS.it
 
 @dataclass(frozen=True, slots=True)
 class _Language:
-    """A row of the lexicon, indexed by word."""
+    """The number words of a language, a `Row` of the lexicon, indexed by word."""
 
     small: dict[str, int]
     tens: frozenset[str]
@@ -83,7 +83,7 @@ def _strip_marks(word: str) -> str:
 
 
 def split_chinese(word: str, behind_number: bool) -> list[str]:
-    """Split a Chinese word into a number and the counted noun; return any other word alone, in a list.
+    """Split a Chinese word into a number and the counted noun; return a list with only the word if that fails.
 
     Args:
         word: the word.
@@ -183,7 +183,7 @@ def _parse_whole(words: list[str], language: _Language) -> Fraction | None:
 
 
 def _follows(word: str, last: str, before: str, group: Fraction, language: _Language) -> bool:
-    """Return whether a number below 1000 may follow the last word, as ones follow tens and tens follow hundreds."""
+    """Return whether a word for a number below 1000 may follow the last word, as ones follow tens."""
     value = language.small[word]
     if last in language.below and word in language.tens:
         return 0 < language.small.get(before, 0) < 10

@@ -19,12 +19,14 @@ CACHED_TEXTS = 1024
 
 @lru_cache(maxsize=CACHED_TEXTS)
 def unevaluated_operators(text: str) -> frozenset[str]:
-    """Return the operators that are not evaluated after the last equals sign of an answer.
-
-    Finite sums and products are not included, because the verifier evaluates them.
+    """Return the kinds of operators after the last equals sign of an answer.
 
     Args:
         text: text of an answer; `bounds.refusal` must accept it.
+
+    Returns:
+        Some of `integral`, `limit`, `derivative` and `series` (an infinite sum or product). Finite sums and products
+        are not included, because the verifier evaluates them.
     """
     if "\\" not in text and text.isascii():
         return frozenset()

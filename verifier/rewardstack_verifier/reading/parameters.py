@@ -11,7 +11,7 @@ from rewardstack_verifier.reading.syntax import Family, Node, Relation
 _BEFORE = word_set(
     ", ( ; forall where for with and any all some every each is an a number numbers der die für entier entière"
 )
-"""Signs and words before a parameter or the name of its set."""
+"""Signs and words that can be before a parameter, or before the name of its set."""
 _BEHIND = word_set(") .")
 _SETS = {
     **dict.fromkeys(("Z", "integer", "integers", "entier", "entiers", "entero", "enteros", "ganz", "целое"), "Z"),
@@ -45,7 +45,7 @@ def parse_family(tokens: list[Token]) -> Family | Relation:
 
 
 def _read_declaration(declaration: list[str]) -> tuple[str, str] | None:
-    """Return the parameter and set (empty if unknown) of `, k in Z` or `for any k`; None for other words."""
+    """Return the parameter and its set (empty if not given) of `, k in Z` or `for any k`; None for other words."""
     words = [word for word in declaration if word not in _BEFORE]
     if len(words) == 1 and len(words[0]) == 1 and words[0].isalpha():
         return words[0], ""

@@ -81,9 +81,9 @@ MAX_ROWS = 4
 _OPERATORS = word_set("^ _ ! ' degree % * /") | set(RELATIONS)
 """Tokens that do not begin a factor, in addition to those of `_STOPPING`."""
 MAX_TERMS = 100
-"""Maximum number of terms of a sum or product over an index to expand."""
+"""A sum or product over an index is expanded if it has at most this many terms."""
 _FIGURES = word_set("angle triangle")
-"""Commands before the letters of a figure's name."""
+"""Commands before the name of a figure, such as `\\triangle ABC`."""
 MAX_FACTORS = 2
 """Maximum number of adjacent letters that are factors; more letters may be a word."""
 _VOWELS = frozenset("aeiouy")
@@ -461,7 +461,7 @@ class _Parser:
         raise UnreadableError(f"the command {name}")
 
     def _named_set(self, name: str) -> NamedSet:
-        """Return a set by its letter and its superscript: `R^+`."""
+        """Parse the sign after the letter of a set, `R^+`, and return the set."""
         ahead = [self._peek(at).text for at in range(4)]
         for length, sign in ((2, ahead[1]), (4, ahead[2])):
             if ahead[0] == "^" and sign in ("+", "-", "*") and (length == 2 or (ahead[1], ahead[3]) == ("{", "}")):
@@ -477,7 +477,7 @@ class _Parser:
         return Apply("root", (self._argument(is_whole=True), index))
 
     def _over_index(self, operation: str) -> Expression:
-        """Parse a sum or product over an index: its range, and the product after it as the body."""
+        """Parse a sum or product over an index; its body is the product after the range."""
         self._expect("_")
         self._expect("{")
         indices, self._indices = self._indices, self._indices | {self._peek().text}
@@ -487,7 +487,7 @@ class _Parser:
             self._indices = indices
 
     def _sum_over_range(self, operation: str) -> Expression:
-        """Parse a sum or product from its index on."""
+        """Parse the index, the range and the body of a sum or product."""
         index = self._inside(self._sum)
         self._expect("=")
         first = require_expression(self._inside(self._sum))
@@ -537,7 +537,7 @@ class _Parser:
         return self._postfix(self._atom())
 
     def _function_argument(self) -> Expression:
-        """Parse an argument in brackets, or else the product that follows: `sin 2x`; `ln x/2` applies to `x` only."""
+        """Parse an argument in brackets, or else the product that follows: `2x` in `sin 2x`, only `x` in `ln x/2`."""
         if (opening := self._peek().text) in ("(", "[", "{", "|"):
             argument = self._inside(self._atom)
             raised = self._peek().text == "^" and (opening in ("{", "|") or self._at_degrees())

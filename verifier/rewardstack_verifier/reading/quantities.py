@@ -22,7 +22,7 @@ MAX_WORDS = 8
 MAX_TOKENS = 60
 """Maximum tokens of a quantity."""
 MAX_QUANTITIES = 4
-"""Maximum number of quantities in a row."""
+"""Maximum number of quantities that `parse_total` accepts."""
 _CHANGING = frozenset(phrases.CHANGING.split())
 _WITHIN = frozenset(phrases.WITHIN.split())
 _SHORT = frozenset(phrases.SHORT.split())
@@ -31,6 +31,7 @@ _PERCENT = frozenset(phrases.PERCENT.split("|"))
 _PER = frozenset(PER.split())
 _LETTERS = frozenset(UNIT_LETTERS.split())
 _SCALES = {"c": "°C", "celsius": "°C", "f": "°F", "fahrenheit": "°F", "k": "K", "kelvin": "K"}
+"""Units of temperature, by the letter or word after a degree sign."""
 SIGNS = frozenset(sign for row in CURRENCIES for sign in row.signs.split() if len(sign) == 1) | {"¢"}
 """Currency signs of one character."""
 UNIT_SIGNS = SIGNS | {"Omega"}
@@ -59,7 +60,10 @@ def parse_quantity(tokens: list[Token]) -> Quantity | Apply:
 
 
 def parse_total(tokens: list[Token]) -> Total | Sequence:
-    """Parse several quantities, side by side or joined by commas and "and": a sum, or a list if one has a noun.
+    """Parse several quantities, side by side or joined by commas and "and": `2 hours 30 minutes`.
+
+    Returns:
+        Their total; a list if one of them has a noun instead of a unit.
 
     Raises:
         UnreadableError: there are fewer than two or too many quantities, or one cannot be parsed.
@@ -265,7 +269,7 @@ def _value(tokens: list[Token]) -> Expression:
 
 
 def _merge_units(tokens: list[Token]) -> list[Token]:
-    """Merge the tokens of a unit such as `°C` or `µm` into one, and split Chinese numerals from what is counted."""
+    """Merge the tokens of a unit such as `°C` or `µm` into one; split Chinese numerals from the nouns after them."""
     merged: list[Token] = []
     at = 0
     while at < len(tokens):

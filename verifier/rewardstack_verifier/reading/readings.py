@@ -115,7 +115,7 @@ def is_readable(reference: str) -> bool:
 @lru_cache(maxsize=CACHED_TEXTS)
 @with_fresh_stack
 def parse_with_decimal_comma(text: str, must_be_certain: bool = False) -> tuple[Node, ...]:
-    """Return all readings of a text whose comma is read as a decimal comma; empty if it has no such comma.
+    """Return all readings of a text with its only comma as a decimal comma; empty if it has no such comma.
 
     Args:
         text: text of an answer or a reference.

@@ -12,14 +12,18 @@ _BEFORE, _BEHIND = (
     sorted((tuple(parse_phrase.split()) for parse_phrase in phrases_text.split("|")), key=len, reverse=True)
     for phrases_text in (f"{phrases.ROUGHLY}|{phrases.ANSWER}", phrases.ROUGHLY_BEHIND)
 )
+"""Phrases before and after a value that do not change it, the longest first."""
 _FIRST, _LAST = (
     frozenset(parse_phrase[0] for parse_phrase in _BEFORE),
     frozenset(parse_phrase[-1] for parse_phrase in _BEHIND),
 )
+"""First words of `_BEFORE`, and last words of `_BEHIND`."""
 _DENYING = frozenset(phrases.DENYING.split())
 _RETRACTING = _DENYING | frozenset(phrases.RETRACTING.split())
+"""Words in parentheses that deny or change the value before them, so that they are kept."""
 _IS = frozenset(phrases.IS.split())
 _NAMELESS = _DENYING | frozenset(phrases.ASKING.split())
+"""Words before "is" that are not part of a value's name."""
 _APPLIED = frozenset((*FUNCTIONS, *MULTI_ARGUMENT_FUNCTIONS, "sqrt"))
 """Functions; text in parentheses after a function is its argument, not a remark."""
 _LEADING = word_set("= approx : Rightarrow implies to therefore")
@@ -57,7 +61,7 @@ def _to_lower(tokens: list[Token]) -> tuple[str, ...]:
 
 
 def _has_value(tokens: list[Token]) -> bool:
-    """Return whether tokens contain a number."""
+    """Return whether tokens contain a number, in digits or in words."""
     return any(token.kind == NUMBER or token.text == "frac" for token in tokens) or (
         bool(tokens)
         and numerals.parse_number_words([token.text.lower() for token in tokens if token.kind == LETTERS]) is not None

@@ -1,4 +1,4 @@
-"""Parse statements: a name or computation, an equals sign, and a value with a unit or a name in words."""
+"""Parse statements: equations that contain a unit, a noun or a name in words."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _parse_sum_of_amounts(tokens: list[Token]) -> Quantity:
 
 
 def _parse_side_or_text(tokens: list[Token]) -> Node:
-    """Parse a step of a chain. A formula that no reader can parse becomes `Words`, which are not compared."""
+    """Parse a side between two equals signs. An unreadable formula becomes `Words`, which are not compared."""
     with suppress(UnreadableError):
         return _parse_side(tokens)
     if not all(map(_is_of_formula, tokens)):
@@ -79,7 +79,7 @@ def _parse_side_or_text(tokens: list[Token]) -> Node:
 
 
 def _is_of_formula(token: Token) -> bool:
-    """Return whether a token can be part of a formula, and neither joins nor changes values."""
+    """Return whether a token can be part of a formula: neither a separator nor a word that joins or changes values."""
     if token.kind != LETTERS:
         return token.text not in _PARTING
     if token.text in _CHANGING_ALL or token.text in JOINING:

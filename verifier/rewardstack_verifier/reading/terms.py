@@ -108,7 +108,12 @@ def strip_sign(factor: Node) -> Expression:
 
 
 def copy_sign(factor: Node, value: Expression) -> Expression:
-    """Return a mixed number with the percent or degree sign that was parsed as part of its fraction."""
+    """Return a mixed number with the percent or degree sign of its fraction: `1\\frac12\\%`.
+
+    Args:
+        factor: the fraction, with the sign if it has one.
+        value: the mixed number without a sign.
+    """
     found = require_expression(factor)
     if isinstance(found, Apply) and strip_sign(found) is not found:
         return Apply(found.operation, (value,))

@@ -261,7 +261,7 @@ def _make_unit(row: Row, symbols: dict[str, Meanings]) -> Unit:
 
 
 def _number(text: str) -> Fraction:
-    """Parse a number of the table of units: `1609.344`, `10^-3` or `5/9`."""
+    """Parse a number in the table of units: `1609.344`, `10^-3` or `5/9`."""
     numerator, _, denominator = text.partition("/")
     base, _, exponent = numerator.partition("^")
     return Fraction(base) ** int(exponent or 1) / Fraction(denominator or 1)

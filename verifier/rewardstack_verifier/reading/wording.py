@@ -20,7 +20,7 @@ _CHANGING = frozenset(word for word in phrases.CHANGING.split() if len(word) > 1
 _CHOICES = re.compile(r"[A-H]{2,8}")
 _JOINED = frozenset(word for word, joins in JOINING.items() if word.isalpha() and word not in ("land", "lor", "to"))
 _SETS = {"empty set": "empty", "all real": "R", "all integer": "Z"}
-"""Phrases that name a set."""
+"""Normal forms of phrases that name a set, and the name in `NamedSet`."""
 MAX_LETTERS = 300
 """Maximum letters of a phrase."""
 VERDICTS = ("yes", "no", "true", "false")
@@ -35,15 +35,20 @@ _SAME = {phrase: one for one, several in phrases.SAME.items() for phrase in seve
     for days, names in zip(WEEKDAYS["en"].split(), row.split(), strict=True)
     for name in names.split("|")
 }
+"""Normal form of each phrase and weekday."""
 _SPOKEN = {tuple(words.split()): tuple(tokenize(signs)) for words, signs in phrases.SPOKEN.items()}
+"""Tokens of each operation in words."""
 MAX_OPERATION_WORDS = 4
 """Maximum words of an operation in words."""
 _HAS = re.compile(
     r"(?:\w+ ){0,4}?(?:(?:has|have) (?=(?:no|infinite|infinitely|one|two|exactly|many)\b)|is (?=undefined))"
 )
+"""Words before the normal form of an answer: "the equation has" before "no solution"."""
 _CLASS = re.compile(r"(?<=\w) (?:function|number|integer|triangle)$")
+"""A noun that is dropped after an adjective: "even function" becomes "even"."""
 _PLURAL = re.compile(r"(?<=[a-z]{3}[a-rt-z])s\b")
 _WORD = re.compile(r"\w{4}|(?=\w*[aeiouAEIOU])\w{3}|[A-Z]\w{2}|^[Nn]o$|[^\W\d_a-zA-Z]")
+"""Letters that are a word and not a product, such as four letters, or three with a vowel."""
 
 
 def parse_choice(tokens: list[Token]) -> Choice:
@@ -93,7 +98,7 @@ def parse_verdict(tokens: list[Token]) -> Words:
 
 
 def _is_withdrawn(verdict: str, reason: list[str]) -> bool:
-    """Return whether the reason after a verdict withdraws it; after "no" and "false", negations do not."""
+    """Return whether the reason after a verdict withdraws it. A negation does not withdraw "no" or "false"."""
     if verdict in ("no", "false"):
         return not _DOUBTING.isdisjoint(reason)
     return not _DENYING.isdisjoint(reason) or bool(_NEGATING.intersection(reason[:1]))

@@ -1,21 +1,21 @@
-"""Runs the policy's program against tests, for the reward function `code`.
+"""Run the policy's program against tests, for the reward function `code`.
 
     runner (`runner`: tests, comparison, verdict) ─ launcher (`inside.launcher`, a warm interpreter) ─ candidate
 
-The candidate is the process that runs the policy's program. The runner is an isolated process, one per core. The
-runner starts a launcher, and passes it descriptors of memory files: the program, the program's input, and an empty file
-for the output. The candidate never gets a test's expected output. The launcher forks one confined process for each test
-(package `confinement`).
+The runner is an isolated process (package `isolation`), one per core. It starts a launcher, and passes it descriptors
+of memory files: the program, the program's input, and an empty file for the output. For each test, the launcher forks a
+confined process (package `confinement`). This process, the candidate, runs the program; it never gets the test's
+expected output.
 
 Tests that are programs themselves run in a second confined process, the tester (`inside.tester`), which calls the
 candidate's functions over a socket that carries only plain values. Some rows of data sets have a checker (`checking`),
-a program that decides whether an output is right. It runs in a process like the candidate's, and gets the output as a
-file.
+a program that decides whether an output is right. It runs in a process like the candidate's, and gets the input, the
+expected output and the output as files.
 
-Programs in compiled languages (`languages`) are built once (`building`): a separate launcher runs the compiler,
-confined to a folder. The executable then takes the place of the source.
+Programs in compiled languages (`languages`) are built once per sample (`building`): a separate launcher runs the
+compiler, confined to a folder. Candidates then run the executable.
 
-With SANDBOX_FUSION_URL, `fusion` takes the place of the launcher: for each process, SandboxFusion runs `inside.driver`,
+If SANDBOX_FUSION_URL is set, `fusion` replaces the launcher: for each process, SandboxFusion runs `inside.driver`,
 which runs the program.
 
 The package `inside` runs under the interpreter of CODE_PYTHON and needs only the standard library.

@@ -33,7 +33,10 @@ class Turns:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the exclusive lock: run a test while no other runner runs one. Call this within `together`."""
+        """Hold the exclusive lock: run a test while no other runner runs one.
+
+        Call this within `together`, whose shared lock is released meanwhile.
+        """
         fcntl.flock(self._running, fcntl.LOCK_UN)
         fcntl.flock(self._gate, fcntl.LOCK_EX)
         try:

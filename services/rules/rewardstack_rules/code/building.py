@@ -1,4 +1,4 @@
-"""Compiles programs, each in a confined process and a folder of its own."""
+"""Compile programs, each in a confined process with its own folder."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ MOST_BYTES = 32 << 20
 """Limit of each file that the compiler writes."""
 MESSAGE_BYTES = 1 << 16
 LINE = 200
+"""Maximum number of characters of an error in a reason."""
 KILLED_COMPILER = re.compile(
     r"^[^\s:]*: (?:fatal )?error: (?:Killed|Terminated) signal terminated program", re.MULTILINE
 )
 NO_MEMORY = re.compile(r"out of memory|memory exhausted|cannot allocate memory", re.IGNORECASE)
 ERROR = re.compile(r"error:|undefined reference|multiple definition|relocation truncated|too large", re.IGNORECASE)
 IN_PROGRAM = re.compile(r"^main\.\w+:", re.MULTILINE)
-"""Matches a message about a place in the source. With such a message, the compiler has read a part of the source."""
+"""Matches a message about a place in the source. It shows that the compiler works, because it has read the source."""
 NO_COMPILER = f"{VARIABLE}: no C++ compiler is on PATH (g++, c++, clang++); install g++, or name a compiler"
 REMEDY = "install g++ with its static libraries, or name another compiler"
 
@@ -55,14 +56,15 @@ class Builder:
         self._compiler = compiler
         self._works = False
         self._killed = b""
+        """The last source for which the compiler was killed."""
 
     def build(self, language: str, source: bytes, runner: Launcher) -> Program | Verdict:
         """Return a program, or the verdict on a source that does not compile.
 
         Args:
             language: a key of `LANGUAGES`.
-            source: its source.
-            runner: a launcher that runs programs, to try the compiler with; it must have been started.
+            source: the program's source.
+            runner: a started launcher, which runs what the compiler builds of `PROBE`.
 
         Raises:
             ConfigError: there is no compiler, or it cannot be used here.
@@ -84,8 +86,8 @@ class Builder:
             return built._replace(name=AGAIN, detail=f"the compiler was killed: {built.detail}")
         if is_killed or not IN_PROGRAM.search(messages):
             self._try(runner)  # the compiler itself may be broken, or its disk be full
-        # The compiler was killed again, although no other runner ran a test, and it can build another program. So this
-        # program needs more memory than there is.
+        # The compiler was killed a second time, although no other runner ran a test, and it can build `PROBE`. So it
+        # needs more memory for this program than there is.
         return Verdict("memory limit", built.seconds) if is_killed else built
 
     def _try(self, runner: Launcher) -> None:

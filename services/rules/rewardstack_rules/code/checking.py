@@ -1,6 +1,6 @@
-"""Reads the verdict of a checker, a program in a row of a data set that decides whether an output is right.
+"""Read the verdict of a checker, a program in a row of a data set that decides whether an output is right.
 
-If a checker has no verdict, the sample is `unscored`, because the row is at fault.
+If a checker reports no verdict, the sample is `unscored`, because the row is at fault.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ is no verdict.
 
 
 def by_number(status: int, printed: bytes) -> bool | None:
-    """Return the verdict of a checker that prints 1 or 0 as its last word; None if it gives none.
+    """Return the verdict of a checker that prints 1 or 0 as its last word; None if there is none.
 
-    A number between 0 and 1, a partial score, counts as 0. If the checker ends with an error, its 1 does not count, but
-    its 0 does.
+    A number between 0 and 1, a partial score, counts as 0. A 1 counts only if the checker's exit status is 0.
     """
     number = _last_number(printed)
     if number is None or not 0 <= number <= 1 or (number == 1 and status != 0):
@@ -35,9 +34,9 @@ def by_number(status: int, printed: bytes) -> bool | None:
 
 
 def by_status(status: int, printed: bytes) -> bool | None:
-    """Return the verdict of a testlib checker, which is its exit status; None if it gives none.
+    """Return the verdict of a testlib checker, which is its exit status; None if there is none.
 
-    A checker that exits with `ACCEPTED`, but prints 0 as its last word, has none.
+    If the checker exits with `ACCEPTED`, but prints 0 as its last word, there is no verdict.
     """
     if status == ACCEPTED:
         return None if _last_number(printed) == 0 else True

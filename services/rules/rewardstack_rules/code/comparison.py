@@ -1,4 +1,4 @@
-"""Compares what a program printed or returned with the expected result. No code of the program runs here."""
+"""Compare what a program printed or returned with the expected result. No code of the program runs here."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
-"""Matches a number, in time linear in its length, because programs can print anything."""
+"""Matches a number. Matching takes linear time, because programs can print anything."""
 MOST_DEEP = 100
+"""Values that are nested more deeply are never equal."""
 MOST_TIMES, MORE = 8, 1 << 20
 """An output longer than `MOST_TIMES` times the expected output plus `MORE` characters is wrong without a comparison."""
 WAYS = ("lines", "tokens", "exact")
@@ -22,10 +23,10 @@ def same_output(printed: str, expected: str, way: str, tolerance: float | None =
     Args:
         printed: the program's output.
         expected: the output that the test expects.
-        way: `lines` (ignore blanks around each line, and blank lines at both ends), `tokens` (compare the words between
-            white space), or `exact` (character by character). The first two compare numbers by value.
+        way: `lines` (compare the words of each line; ignore blank lines at both ends), `tokens` (compare the words,
+            regardless of lines), or `exact` (compare each character). The first two compare numbers by value.
         tolerance: maximum difference of two numbers. It is relative to the expected number, or absolute if the expected
-            number is between -1 and 1. None if values must be equal.
+            number is between -1 and 1. None if values must be equal. `exact` ignores it.
     """
     if way == "exact":
         return printed == expected

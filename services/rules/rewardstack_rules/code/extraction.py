@@ -1,4 +1,4 @@
-"""Finds the program in a response: the last closed code fence with the language's tag, else the last without a tag."""
+"""Find the program in a response: the last closed code fence with the language's tag, else the last without a tag."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _blocks(text: str) -> list[tuple[str, str]]:
 
 
 def _fence(line: str) -> re.Match[str] | None:
-    """Return the match if a line can open or close a block, else None. A line with a backtick after its tag cannot."""
+    """Return the match if a line can open or close a block, else None. After the tag, a backtick is not allowed."""
     found = FENCE.match(line)
     return None if found is None or "`" in line[found.end() :] else found
 

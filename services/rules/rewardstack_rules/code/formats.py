@@ -1,6 +1,6 @@
-"""Reads the tests in a ground truth. The formats of trainers and data sets are recognized by their fields.
+"""Read the tests in a ground truth. The formats of trainers and data sets are recognized by their fields.
 
-`docs/code.md` has a table of the formats. A ground truth is one set of tests. Nothing in it is executed here.
+`docs/code.md` has a table of the formats. Nothing in a ground truth is executed here.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ MOST_BYTES = 16 << 20
 MOST_TESTS = 10_000
 STRING_OPCODES = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
 OTHER_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
+"""With `STRING_OPCODES`, the opcodes in the pickle of a string. A pickle with any other opcode is refused."""
 WRAPPERS = ("target", "verification_info", "verifier_metadata", "unit_tests", "input_output", "ground_truth")
 """If no reader recognizes an object by its fields, its tests are read from the first of these fields that it has."""
 CHECKERS = ("generated_checker", "checker", "checker_code", "special_judge", "output_judging_function")
+"""Fields that may hold the source of a checker."""
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 KIT = "test_cases_kit"
+"""Field with an object that may have one of the fields `CHECKERS` (HardTests)."""
 CALL_JUDGE = """
 import sys as _sys
 _input, _expected, _output = (open(path, newline="").read() for path in _sys.argv[1:])
@@ -38,9 +41,9 @@ print(int(bool(output_judging_function(_input, _output, _expected))))
 """Code that is appended to the source of a judging function (HardTests) to make it a checker."""
 EMPTY: tuple[Any, ...] = (None, "", [])
 NAMING = ("fn_name", "func_name", "function_name", "entry_point", "test_setup_code", *CHECKERS)
-"""Fields without which the tests would be run in another way, so that a misspelled one is an error."""
+"""Fields that decide how the tests are run. If one is misspelled, the sample is `unscored`."""
 MISSPELLED = 0.85
-"""Similarity from which a field's name counts as a misspelled one of `NAMING`."""
+"""Minimum similarity to a name in `NAMING` at which a field's name counts as its misspelling."""
 
 
 class TestsError(Exception):
@@ -69,10 +72,11 @@ class Checker(NamedTuple):
     (codeforces.com/testlib) gets the program's output before the expected output.
 
     Args:
-        source: its source.
+        source: source of the program.
         language: a key of `languages.LANGUAGES`.
-        is_testlib: whether the checker uses testlib, so that its exit status is the verdict (`checking.by_status`). If
-            False, it prints 1 or 0, as open-r1's `generated_checker` does (`checking.by_number`).
+        is_testlib: whether the checker is called as testlib's checkers are, so that its exit status is the verdict
+            (`checking.by_status`). If False, it prints 1 or 0, as open-r1's `generated_checker` does
+            (`checking.by_number`).
     """
 
     source: str
@@ -113,7 +117,7 @@ class Problem:
         return len(self.cases) + len(self.tests)
 
     def limited(self, count: int) -> Problem:
-        """Return the problem with at most `count` cases: those with the longest inputs, in their original order."""
+        """Return the problem with at most `count` cases: the longest inputs, in order; test programs stay."""
         if count >= len(self.cases):
             return self
         longest = sorted(range(len(self.cases)), key=lambda at: -len(self.cases[at].given))[:count]
@@ -143,7 +147,7 @@ def read_tests(text: str) -> Problem:
 
 
 def _load(text: str) -> Any:
-    """Parse JSON, or LiveCodeBench's compressed tests; return the text itself if it is neither."""
+    """Return the value of JSON, or of LiveCodeBench's compressed tests; return any other text unchanged."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -153,7 +157,10 @@ def _load(text: str) -> Any:
 
 
 def _decompress(text: str) -> str:
-    """Return the string within base64, zlib and pickle; limit its size, and never run the pickle."""
+    """Return the JSON text in base64-encoded, zlib-compressed data, where it may also be pickled.
+
+    Its size is limited, and a pickle is parsed without running it.
+    """
     try:
         packed = base64.b64decode(text, validate=False)
         unpacker = zlib.decompressobj()
@@ -218,7 +225,7 @@ def _read(value: Any) -> Problem:
 
 
 def _refuse_misspelled(value: Mapping[str, Any]) -> None:
-    """Raise TestsError if a text is in a field whose name is like one of `NAMING`."""
+    """Raise TestsError if a field with a text is a misspelled one of `NAMING`, and the correct field has no value."""
     for name, content in value.items():
         if isinstance(content, str) and content and name not in NAMING:
             meant = find_closest(name, NAMING, MISSPELLED)
@@ -261,7 +268,7 @@ def _of_list(value: Sequence[Any]) -> Problem:
 
 
 def _of_cases(cases: Any, about: Mapping[str, Any]) -> Problem:
-    """Return the problem for a list of objects with an input and an output. Either all are calls or none is.
+    """Return the problem for a list of objects, each with an input and an output; either all are calls, or none is.
 
     Args:
         cases: the list, or its JSON.
@@ -330,7 +337,11 @@ def _text(value: Any) -> str:
 
 
 def _arguments(value: Any) -> str:
-    """Return the arguments of a call as a JSON list; a string holds one JSON value per line."""
+    """Return the arguments of a call as a JSON list.
+
+    Args:
+        value: a string with one JSON value per line, a list of arguments, or a single argument.
+    """
     if isinstance(value, str):
         try:
             value = [json.loads(line) for line in value.split("\n") if line.strip()]
@@ -342,9 +353,9 @@ def _arguments(value: Any) -> str:
 
 
 def _with_whole_keys(value: Any) -> Any:
-    """Mark an object whose keys are all integers, so that the candidate's process makes them `int`, as prime_code does.
+    """Mark an object whose keys are all integers, so that the candidate's process converts them to `int`.
 
-    JSON has only strings as keys.
+    JSON has only strings as keys. verl's prime_code converts them, too.
     """
     if isinstance(value, dict) and value and all(re.fullmatch(r"-?\d{1,18}", str(key)) for key in value):
         return {"__whole_keys__": value}
@@ -390,7 +401,7 @@ def _of_test(value: Mapping[str, Any]) -> Problem:
 
 
 def _with_check(test: str, entry: str) -> Problem:
-    """Add the call of `check` that HumanEval's evaluation adds."""
+    """Return the problem for a test program. If it defines `check`, add the call `check(entry)`, as HumanEval does."""
     if entry and re.search(r"^def check\(", test, re.MULTILINE):
         test = f"{test}\ncheck({entry})\n"
     return Problem(tests=[test], entry=entry)

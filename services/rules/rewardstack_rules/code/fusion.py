@@ -1,9 +1,9 @@
-"""Runs programs on SandboxFusion (github.com/bytedance/SandboxFusion), one request per process, without a launcher.
+"""Run programs on SandboxFusion (github.com/bytedance/SandboxFusion), one request per process, without a launcher.
 
 A request has the program, its input, and `inside.driver`, which limits and measures the program as a launcher does.
-SandboxFusion itself measures neither CPU time nor memory. It also truncates long outputs without an error, so the
-program's output comes back as a file. The driver's report is the standard output of the request. Expected outputs are
-never sent.
+SandboxFusion itself measures neither CPU time nor memory. It also truncates a long standard output without an error,
+so the driver writes the program's output to a file that the reply contains, and only its report to the standard output.
+Expected outputs are never sent.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ SENT = (
     *(f"code/inside/{name}.py" for name in ("driver", "processes", "programs", "values")),
     "isolation/process.py",
 )
+"""Modules of the driver, which each request contains."""
 ARCHIVE, TASK = "rewardstack.zip", "task.json"
 KEPT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 """Environment variables of SandboxFusion that programs keep."""
 ENVIRONMENT = {**FIXED, "HOME": "/"}
+"""Environment variables that programs get besides `KEPT`."""
 CODE = f"""
 import os, sys
 if os.environ.get("PYTHONHASHSEED") != "0":
@@ -63,7 +65,7 @@ NOT_FUSION = "not a reply of SandboxFusion to /run_code"
 
 
 class FusionLauncher:
-    """Runs processes on SandboxFusion. A process reads its sealed memory files, and writes the others.
+    """Runs processes on SandboxFusion. The sealed memory files of a process are its inputs, the others its outputs.
 
     Args:
         urls: base URLs of equivalent servers.
@@ -81,7 +83,7 @@ class FusionLauncher:
         """Do nothing: there is no launcher process."""
 
     def run(self, processes: Sequence[Process], wall: float) -> None:
-        """Run a process, and set its result; arguments are those of `Launcher.run`.
+        """Run the only process of a list, and set its result; the arguments are those of `Launcher.run`.
 
         Raises:
             ServiceError: SandboxFusion gave no valid reply, after all retries.
@@ -138,10 +140,10 @@ def _archive() -> bytes:
 
 
 def _read(reply: bytes) -> tuple[Mapping[str, Any], Mapping[str, bytes]]:
-    """Return `run_result`, and the fetched files by name.
+    """Return the field `run_result` of a reply, and the content of the fetched files by name.
 
     Raises:
-        ReplyError: SandboxFusion failed, or another service answers.
+        ReplyError: SandboxFusion reports its own failure, or the reply is not one of SandboxFusion.
     """
     try:
         found = json.loads(reply)

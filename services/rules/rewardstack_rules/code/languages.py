@@ -1,4 +1,4 @@
-"""The languages of programs: what they are called, and how they are compiled. A row of `LANGUAGES` is a language."""
+"""The languages of programs: their names, and how programs are compiled. `LANGUAGES` has an entry for each."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Language(NamedTuple):
     """A language.
 
     Args:
-        names: matches what the tags of code fences and the rows of data sets call the language, in lower case and
-            without blanks.
+        names: matches the names of the language in tags of code fences and rows of data sets, in lower case and without
+            blanks.
         source: name of the source file for the compiler; empty if programs are not compiled.
         options: the compiler's options, in addition to `COMPILED`.
     """

@@ -1,4 +1,4 @@
-"""The runner's client of a launcher: starts it, sends it programs and watches the processes that run them."""
+"""The runner's client of a launcher: start it, send it programs, and watch the processes that run them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ from rewardstack_rules.isolation.process import cpu_seconds
 SCRIPT = Path(__file__).with_name("inside") / "launcher.py"
 MESSAGE_BYTES = 4096
 START_SECONDS = 60
+"""Seconds that a launcher may take to start."""
 OUTPUT_BYTES = 16 << 20
 STARVED = 10.0
 """A program that gets too little CPU time is killed after `STARVED * (its CPU limit + START)` seconds."""
 START = 1.0
 """Seconds that a program may take to start."""
 INHERITED = ("LD_LIBRARY_PATH", "TMPDIR")
+"""Environment variables that a launcher inherits from the runner."""
 MFD_EXEC = 0x10
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+"""Seals after which no process can change a memory file."""
 
 
 class LauncherDiedError(Exception):
@@ -40,7 +43,7 @@ class LauncherDiedError(Exception):
 
 
 class SandboxError(Exception):
-    """A process could not be started or confined; nothing ran."""
+    """A process could not be started, confined or run to its end, for a reason that is not its program's."""
 
 
 @dataclass(slots=True)
@@ -48,7 +51,8 @@ class Process:
     """A program to run, and its result.
 
     Args:
-        program: what the launcher runs: `script`, `call`, `serve`, `test`, `binary` or `build`.
+        program: what the launcher runs: `test` for `inside.tester.test`, or `script`, `call`, `serve`, `binary` or
+            `build` for the function of this name in `inside.programs`.
         fds: descriptors of the program's memory files; the caller closes them.
         cpu: limit of CPU time, in seconds.
         memory: limit of memory, in bytes.
@@ -60,7 +64,7 @@ class Process:
         used: CPU seconds that were used.
         peak: peak memory, in bytes.
         killed: why it was killed: `asleep` or `starved` (see `StallDetector`), or `ended` if it exceeded its CPU limit
-            or the main process ended; empty if it was not killed.
+            or the main process of `Launcher.run` ended; empty if it was not killed.
     """
 
     program: str
@@ -287,7 +291,7 @@ def memory_file(data: bytes) -> int:
 
 @lru_cache
 def _executable() -> int:
-    """Return MFD_EXEC, so that memory files can be executed even if `vm.memfd_noexec` is 1; 0 before Linux 6.3."""
+    """Return MFD_EXEC, by which memory files can be executed even if `vm.memfd_noexec` is 1; 0 before Linux 6.3."""
     with contextlib.suppress(OSError):
         os.close(os.memfd_create("rewardstack", MFD_EXEC))
         return MFD_EXEC
@@ -314,7 +318,7 @@ def content(fd: int, most: int | None = OUTPUT_BYTES) -> bytes:
 
 @contextlib.contextmanager
 def closing(fd: int) -> Iterator[int]:
-    """Close a descriptor at the end."""
+    """Close a descriptor at the end of the block."""
     try:
         yield fd
     finally:

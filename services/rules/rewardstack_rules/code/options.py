@@ -1,4 +1,4 @@
-"""Reads the test options of a sample from its `extra_info`."""
+"""Read the test options of a sample from its `extra_info`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Options(NamedTuple):
     Args:
         score: how the reward is computed: `all` (1 if all tests pass, else 0), `share` (the share of tests that pass)
             or `weighted` (0.9 times `all` plus 0.1 times `share`).
-        time_limit: CPU seconds that a test may take.
+        time_limit: CPU seconds that a test may take; the test programs of a sample together count as one test.
         memory: peak memory that a test may use, in bytes.
         compare: how printed text is compared, one of `comparison.WAYS`.
         tolerance: maximum difference of numbers (see `comparison.same_output`); None if values must be equal.
-        max_tests: maximum number of test cases to run.
-        language: language of the program, a key of `languages.LANGUAGES`; empty if `Problem.language` applies.
+        max_tests: maximum number of test cases to run; test programs are not limited.
+        language: language of the program, a key of `languages.LANGUAGES`; empty for that of the problem.
         extract: where the program is: `fence` or `response` (see `extraction.extract_code`).
     """
 
@@ -54,7 +54,7 @@ class Options(NamedTuple):
         )
 
     def value(self, passed: int, total: int) -> float:
-        """Return the reward of a program that passes some of its tests."""
+        """Return the reward of a program that passes `passed` of `total` tests."""
         everything, share = float(passed == total), passed / total
         return {"all": everything, "share": share, "weighted": 0.9 * everything + 0.1 * share}[self.score]
 

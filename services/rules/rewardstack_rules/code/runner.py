@@ -1,4 +1,4 @@
-"""Scores one sample of the reward function `code`: finds the program and the tests, runs them, and compares results.
+"""Score a sample of the reward function `code`: find the program and the tests, run them, and compare the results.
 
 The code pool calls `execute` in its isolated processes, the runners. A runner is trusted: it knows the expected
 outputs. Programs run in confined processes that its launcher (`launcher`) forks.
@@ -60,7 +60,7 @@ NOT_SENT = (
     "with CODE=on and without SANDBOX_FUSION_URL"
 )
 KEPT_CHECKERS = 8
-"""Number of built checkers that a runner caches. All samples of a prompt have the same checker."""
+"""Number of built checkers that a runner caches, because all samples of a prompt have the same checker."""
 
 
 def execute(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,8 +70,9 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
         task: a task of `scoring.task.make_task`; its only reference is the whole ground truth.
 
     Returns:
-        The fields that `scoring.task.execute` returns, with `volatile` (whether another run may end differently) and
-        `code` (numbers of tests by verdict, and `cpu_ms`).
+        The fields that `scoring.task.execute` returns, and `code`: numbers of tests by verdict, `cpu_ms` and
+        `launcher_died`. A score also has `volatile`: whether another run may end differently. If the sandbox failed,
+        `error` is `sandbox`.
     """
     runner = _runner()
     runner.counts.clear()
@@ -212,7 +213,7 @@ class Runner:
     def _settled(self, run: Any) -> Any:
         """Run a test or a compilation. If the verdict is `AGAIN`, run it once more, while no other runner runs a test.
 
-        If the second verdict is `AGAIN` too, it becomes `FAULT`.
+        If the second verdict is `AGAIN`, too, it becomes `FAULT`. A ServiceError becomes `FAULT` without a second run.
         """
         for attempt in range(2):
             try:
@@ -252,7 +253,7 @@ class Runner:
         return verdict if right else verdict._replace(name=WRONG)
 
     def _checked(self, checker: Checker, case: Case, written: bytes, verdict: Verdict) -> Verdict:
-        """Return the verdict of the row's checker on an output. The checker's process is confined like a program's."""
+        """Return the verdict of the row's checker on an output; `verdict`, the program's, if the output is right."""
         if self._checking <= 0:
             return Verdict(UNSCORED, detail=f"the checker takes more than {self._budget:g} s for all outputs")
         program = self._checkers.get(checker) or self._builder.build(
@@ -285,7 +286,7 @@ class Runner:
         return verdict if accepted else verdict._replace(name=WRONG)
 
     def _suite(self, source: int, problem: Problem, options: Options) -> Iterator[Verdict]:
-        """Yield a verdict for each test program; they run in one process, and the candidate in another."""
+        """Yield a verdict for each test program; only one for all of them if it is `FAULT` or `UNSCORED`."""
         suite = {"setup": problem.setup, "tests": problem.tests, "entry": problem.entry}
         found = self._settled(lambda: self._pair(source, json.dumps(suite).encode(), options))
         if isinstance(found, Verdict):
@@ -301,10 +302,11 @@ class Runner:
                 yield Verdict(ended.name if cut_off else "the test does not hold", seconds)
 
     def _pair(self, source: int, suite: bytes, options: Options) -> Verdict | tuple[bytes, Verdict]:
-        """Run the tester and the candidate.
+        """Run all test programs in one process, the tester, and the policy's program in another, the candidate.
 
         Returns:
-            The result of each test as a byte, and the verdict on how the processes ended; or one verdict for all tests.
+            The result of each test as a byte (`1` or `0`), and the verdict on how the processes ended; or one verdict
+            for all tests.
         """
         ours, theirs = socket.socketpair()
         with ours, theirs, closing(memory_file(suite)) as tests, closing(empty_file()) as report:

@@ -22,7 +22,7 @@ class Verdict(NamedTuple):
     Args:
         name: `PASSED`, `WRONG`, one of `LIMITS`, or another failure in words; `FAULT` if the program is not the cause,
             `AGAIN` if a second run may succeed, or `UNSCORED` if the tests are invalid.
-        seconds: CPU time; if the program was asleep too long, at least the time that it may be asleep (`wall_limit`).
+        seconds: CPU seconds; at least `wall_limit` if the program was asleep for too long.
         detail: the cause in words, for `FAULT`, `AGAIN`, `UNSCORED` and compile errors.
     """
 
@@ -37,7 +37,12 @@ def wall_limit(cpu: float) -> float:
 
 
 def judge(process: Process, written: int) -> Verdict:
-    """Return the verdict on how a process ended; `PASSED` if normally. `written` is the size of its output."""
+    """Return the verdict on how a process ended: `PASSED` if it ended normally and within its limits.
+
+    Args:
+        process: the process, with its result.
+        written: size of its output, in bytes.
+    """
     seconds, limit = process.used, process.cpu
     if process.killed == "asleep":
         return Verdict("time limit", max(seconds, wall_limit(limit)))

@@ -1,4 +1,4 @@
-"""Limit a process through seccomp, Landlock and capabilities."""
+"""Limit a process with seccomp and Landlock, and drop its capabilities."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ SYSTEM = (
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 OWN_PROCESS = "/proc/self"
 CODE = frozenset({".py", ".pyc", ".so", ".dist-info", ".egg-info"})
+"""Suffixes of modules, and of folders with metadata of packages."""
 SELF_KILLING = ("timer_create",)
-"""System calls by which a process can have the kernel send it SIGKILL."""
+"""System calls by which a process can make the kernel send it SIGKILL."""
 WRITE = ~(landlock.EXECUTE | landlock.DEVICE_IOCTL)
 """All file rights except executing files and device ioctls."""
 
@@ -40,10 +41,9 @@ class Confinement:
     Args:
         allow: names of system calls, or of groups of them, to allow in addition (`syscalls.ADDABLE`).
         files: additional files and folders that the process can read, and write if `write` is allowed.
-        only: files and folders that the process can read in addition to `files`, instead of those of the system and of
-            installed code. It can also execute them if `programs` is allowed. With `only`, pairs of stream sockets are
-            allowed, because asyncio needs them, and calls by which a process can have the kernel send it SIGKILL are
-            refused.
+        only: files and folders that the process can read instead of those of the system and of installed code; None for
+            the latter. It can also execute them if `programs` is allowed. With `only`, the process can create pairs of
+            stream sockets, because asyncio needs them, but cannot make the kernel send it SIGKILL.
         without: names of system calls to refuse.
 
     Raises:

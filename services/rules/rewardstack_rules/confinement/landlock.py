@@ -41,14 +41,14 @@ def version() -> int:
 def restrict(rules: Iterable[tuple[str, int]], *, has_network: bool = False) -> None:
     """Limit this process permanently to these file rights.
 
-    If the kernel's Landlock version is at least `SCOPE_VERSION`, the process can then signal only processes with the
-    same limit.
+    If the kernel's Landlock version is at least `SCOPE_VERSION`, the process and its future children can then signal
+    only each other.
 
     Args:
         rules: paths, each with the rights to the path and to everything below it; missing and inaccessible paths are
             skipped.
         has_network: whether the process can still use TCP and abstract Unix sockets. If False, TCP is refused since
-            `NETWORK_VERSION`, and abstract Unix sockets since `SCOPE_VERSION`.
+            version `NETWORK_VERSION`, and abstract Unix sockets since version `SCOPE_VERSION`.
 
     Raises:
         OSError: the kernel has no Landlock, or refuses the rules.

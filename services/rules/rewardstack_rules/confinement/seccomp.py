@@ -23,6 +23,7 @@ NUMBER_OFFSET, ARCHITECTURE_OFFSET, ARGUMENTS_OFFSET = 0, 4, 16
 """Byte offsets in `struct seccomp_data`. On little-endian machines the low half of an argument comes first."""
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 REFUSE, UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+"""Results of a filter: allow the call, kill the process, or fail with EPERM or ENOSYS."""
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """Number of each architecture in `seccomp_data` (linux/audit.h), by the name that `platform.machine` returns."""
 
@@ -31,13 +32,15 @@ SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
 
 CLONE_THREAD = 0x00010000
 CLONE_VFORK = 0x00004000
-"""A flag of clone(2) by which the caller sleeps uninterruptibly until its child ends."""
+"""A flag of clone(2): the caller sleeps until its child ends or executes a program."""
 CLONE_NEW = 0x7E020080
 """All flags of clone(2) that create a namespace."""
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+"""Flags of open(2) that change a file."""
 PR_NAMES = (15, 16)
 PR_READING = (3, 21, 23, 39)
 PR_SET_VMA = 0x53564D41
+"""Operations of prctl(2) that name a thread, read an attribute of the process, or name memory."""
 DESCRIPTORS = (fcntl.F_DUPFD, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_SETFL, fcntl.F_DUPFD_CLOEXEC)
 TERMINAL = (0x5401, 0x802C542A, 0x5413)
 """ioctl(2) requests of isatty(3) and for the window size."""
@@ -101,9 +104,9 @@ GROUP_CONDITIONS: dict[str, dict[str, Condition]] = {
         "fcntl": Argument(1, (*DESCRIPTORS, fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, 36, 37, 38)),
     },
 }
-"""Conditions that replace those of `ARGUMENTS`, by group. asyncio needs `stream_pairs`. With `no_sigkill` a process can
-read all its limits, but cannot set those by which the kernel would kill it with SIGKILL. 36 to 38 are fcntl(2) commands
-that lock an open file description."""
+"""Conditions that replace those of `ARGUMENTS`, by group. asyncio needs `stream_pairs`. With `no_sigkill`, a process
+can read all its limits, but cannot set those by which the kernel would kill it with SIGKILL. 36 to 38 are commands of
+fcntl(2) that lock an open file description."""
 
 
 class Instruction(NamedTuple):
@@ -118,7 +121,10 @@ class Instruction(NamedTuple):
 def compile_filter(
     machine: str, groups: Collection[str] = (), calls: Collection[str] = (), without: Collection[str] = ()
 ) -> list[Instruction]:
-    """Return a filter that allows the calls that the interpreter needs, and `calls`.
+    """Return a filter that allows the calls that the interpreter needs (`syscalls.NEEDED`), and `calls`.
+
+    Other calls fail with EPERM, those of `syscalls.ABSENT` and those above `syscalls.NEWEST` with ENOSYS. A call of
+    another architecture kills the process.
 
     Args:
         machine: the architecture, a key of `ARCHITECTURES`.
@@ -172,7 +178,7 @@ def _unless_equal(value: int, result: int) -> list[Instruction]:
 
 
 def machine() -> str:
-    """Return the architecture of this process, as a key of `ARCHITECTURES` if it is a supported one."""
+    """Return the architecture of this process: a key of `ARCHITECTURES`, or a name for an error message."""
     name = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine())
     return name if sys.maxsize > 2**32 else f"32 bits on {name}"
 

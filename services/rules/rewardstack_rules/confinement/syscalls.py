@@ -1,8 +1,8 @@
-"""Tables of system calls: those that confined code may use, those that a setting may add, and two special cases.
+"""Tables of system calls: those that confined code may use, and those that a setting may add.
 
 A table has an entry `name:x86-64:arm64` for each call, with `-` where an architecture does not have the call. The
-numbers are from the kernel's `asm/unistd_64.h` and `asm-generic/unistd.h`. Calls that are in no table can never be
-allowed: mounts, kernel modules, keyrings, System V and POSIX queues, `ptrace`, `process_vm_*`, `io_uring`, namespaces,
+numbers are from the kernel's `asm/unistd_64.h` and `asm-generic/unistd.h`. Calls that are in no table are always
+refused: mounts, kernel modules, keyrings, System V and POSIX queues, `ptrace`, `process_vm_*`, `io_uring`, namespaces,
 BPF, extended attributes.
 """
 

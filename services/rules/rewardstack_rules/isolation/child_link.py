@@ -76,7 +76,7 @@ class Child(FrameConnection):
         shared: whether tenants share the child.
 
     `tenant` is the owner of the child's tasks, None before the first task and for a shared child. `taken_at` is the
-    time when the first task started, `freed_at` the time when the last one ended.
+    time when the first task of this tenant started, `freed_at` the time when the last task ended.
     """
 
     def __init__(self, ident: int, pool: ChildPool, owner: ChildOwner, limit: int, shared: bool = False) -> None:
@@ -120,7 +120,7 @@ class Child(FrameConnection):
         """Return the CPU seconds that the child's task lacks to reach `FAIR_SHARE` of `seconds`.
 
         Returns:
-            0 if the child is not runnable; 0 or less if the task had its share.
+            0 if the child neither runs nor waits for a core; 0 or less if the task had its share.
         """
         if state(self._pid) != "R":
             return 0.0

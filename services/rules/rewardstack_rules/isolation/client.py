@@ -39,7 +39,7 @@ class Connection(FrameConnection):
     def ask(
         self, kind: Kind, body: bytes = b"", seconds: float = 0.0, tenant: bytes = NO_TENANT
     ) -> asyncio.Future[bytes]:
-        """Send a frame.
+        """Send a frame; the arguments are fields of `Frame`.
 
         Returns:
             A future of the reply's body. It raises ConnectionResetError if the connection ends before a reply.

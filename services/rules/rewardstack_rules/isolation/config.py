@@ -35,9 +35,9 @@ class IsolationConfig:
         max_frame_bytes: maximum size of a task or a result as JSON, in bytes.
         confined: whether `confinement.Confinement` limits children, if the kernel supports it.
         allow: names of additional system calls, or of groups of them, that confined children may use.
-        files: additional files and folders that confined children can read.
+        files: additional files and folders that confined children can read, and write if `allow` has `write`.
         variables: names of environment variables that children get in addition to `launch.INHERITED`.
-        shared: whether tenants share children; they still take turns.
+        shared: whether a child may run tasks of several tenants; in any case, tenants take turns.
 
     Raises:
         ValueError: a field is out of range; the message names the field.

@@ -1,4 +1,4 @@
-"""Helpers for isolated processes: manage their lifetime and limits, measure CPU time, and load functions."""
+"""Helpers for isolated processes: manage their lifetime and limits, measure their CPU time, and load functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 FAIR_SHARE = 0.5
-"""Share of a core. A runnable process that got less than this had to wait for other processes."""
+"""Share of a core. A process that could run, but got less than this, had to wait for other processes."""
 
 NICE = 19
 """Niceness of children in the slow pool. A fast child on the same core gets 98 % of the core."""
@@ -120,7 +120,7 @@ def close_from(lowest: int) -> None:
 
 
 def silence(*streams: int) -> None:
-    """Redirect these file descriptors to /dev/null."""
+    """Redirect file descriptors to /dev/null."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in streams:
         os.dup2(null, stream)

@@ -1,10 +1,11 @@
 """Assign tasks to children, enforce timeouts, and move slow tasks to a separate pool.
 
 A task waits in the fast queue until a fast child is free. A task counts as slow if it still runs after `slow_after`
-seconds although it got its share of a core. It then moves to the slow pool together with its child, which gets a lower
-priority, and a new child replaces that child in the fast pool. At most `slow` tasks run in the slow pool. If it is
-full, the task's child is killed, and the task waits in the slow queue to start over. A task's timer runs only while the
-task has a child, so that other tasks cannot cause its timeout.
+seconds. If it had to wait for a core, it counts as slow once its CPU time reaches `FAIR_SHARE` of these seconds. A slow
+task moves to the slow pool together with its child, which gets a lower priority, and a new child replaces that child in
+the fast pool. At most `slow` tasks run in the slow pool. If it is full, the task's child is killed, and the task waits
+in the slow queue to start over. A task's timer runs only while the task has a child, so that other tasks cannot cause
+its timeout.
 
 A shared child (`IsolationConfig.shared`) takes the next task of the tenant whose turn it is. Any other child belongs to
 the tenant of its first task. When another tenant needs its place, the child ends and a new one is forked. A waiting

@@ -32,6 +32,7 @@ HEARTBEAT_SECONDS = 0.5
 """Seconds between two heartbeats."""
 
 PULSE_FD = 3
+"""Number of the descriptor for heartbeats in the watching process, which closes all higher ones."""
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,10 @@ class Watchdog:
         self._silent = 0
 
     def is_hung(self) -> bool:
-        """Count a silent tick and return whether the process is hung. Call this once per tick without a heartbeat."""
+        """Count a silent tick, and return whether the process is hung. Call this once per tick without a heartbeat.
+
+        The tick does not count if the process waited for a core or a disk.
+        """
         now, cpu = time.monotonic(), cpu_seconds(self._pid)
         starved = cpu - self._cpu_then < FAIR_SHARE * (now - self._then)
         self._then, self._cpu_then = now, cpu
@@ -110,7 +114,7 @@ def fork_watched(what: str) -> int:
 
 
 def _wait_until_hung(heartbeats: int, watchdog: Watchdog) -> bool:
-    """Wait until the watched process hangs (then return True) or ends (then return False)."""
+    """Wait until the watched process hangs or ends; return whether it hangs."""
     poll = select.poll()
     poll.register(heartbeats, select.POLLIN)
     while True:

@@ -1,4 +1,4 @@
-"""Map the reason of a missing score to a cause from a small fixed list.
+"""Map the reason of a score whose status is not `ok` to a cause from a small fixed list.
 
 A reason is more detailed, and may quote a response, a judge or a request. A cause quotes nothing, so it can be a metric
 label and be shown to everyone who can reach the server.
@@ -67,6 +67,7 @@ CAUSES = (
 )
 """Pairs of a text to find in a reason, and the cause that the text indicates. The first match is used."""
 RAISED = re.compile(r"^[\w.-]{1,64} raised [A-Za-z_]")
+"""Matches a reason that names the exception which a reward function raised."""
 SEARCHED = 500
 """Number of characters at the start of a reason that are searched."""
 

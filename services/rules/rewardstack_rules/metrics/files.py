@@ -19,6 +19,7 @@ KINDS = ("counter", "histogram")
 LOCK = "lock"
 
 _ended: set[int] = set()
+"""Ids of ended processes whose counts are not merged yet."""
 
 
 @contextmanager

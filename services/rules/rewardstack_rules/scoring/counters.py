@@ -13,7 +13,7 @@ class Counters(Protocol):
     """Counters for scoring."""
 
     def count_scores(self, scores: Sequence[Score], routes: Sequence[str]) -> None:
-        """Count scored samples; `routes` has the label of each sample."""
+        """Count scored samples; `routes` has the metric label of each sample."""
 
     def count_rewards(self, routes: Mapping[str, Rewards]) -> None:
         """Count the rewards of a batch, by route."""
@@ -28,7 +28,7 @@ class Counters(Protocol):
         """Count values from the result cache that were rejected."""
 
     def count_comparisons(self, by: Iterable[str]) -> None:
-        """Count comparisons of math answers, by the method of comparison."""
+        """Count comparisons of math answers, by result: `values` or `undecided`."""
 
     def count_code(self, counts: Mapping[str, int]) -> None:
         """Count the tests of a sample's program, by verdict. `counts` can also have `cpu_ms` and `launcher_died`."""

@@ -41,11 +41,13 @@ from rewardstack_rules.scoring.task import make_task
 from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0
+"""Timeout of the probe of isolated processes."""
 PROBE_AGE_SECONDS = 1.0
 """Age at which the result of a probe expires, so that many requests cost one probe per second."""
 PROBE_TENANT = "readiness probe"
 """Tenant of the probe. No client has this tenant, so processes that ran a client's samples do not run the probe."""
 STATS_SECONDS = 2.0
+"""Timeout for the counts of all supervisors."""
 TENANTS = 1024
 """Maximum number of tenants whose pipelines are cached. An evicted tenant gets a new pipeline."""
 FAST_SECONDS = 0.1
@@ -208,7 +210,7 @@ class Evaluator:
         return route.target.kind != "rule" or route.leaf_target(source) == CODE
 
     def _check_judges(self) -> None:
-        """Check the API keys and addresses of judges and reward models; raise SettingsError if one is invalid."""
+        """Check the API keys and URLs of judges and reward models; raise SettingsError if one is invalid."""
         check_urls(self._client_settings)
         for judge in self._routes.judges.values():
             named = JudgeConfig(judge)

@@ -65,11 +65,11 @@ class LocalRules:
 
         Args:
             name: name of the rule.
-            tenant: owner of the samples. Only processes of the pool for programs get samples of more than one tenant.
+            tenant: owner of the samples. Only processes of the pool for programs get samples of several tenants.
 
         Raises:
             UnknownSourceError: there is no such rule; the message lists the known rules.
-            ConfigError: the rule runs programs, and CODE is off.
+            ConfigError: the rule runs programs, and the settings do not allow this process to run any.
         """
         rule = self._registry.get(name)
         pool = Pool.of(rule)

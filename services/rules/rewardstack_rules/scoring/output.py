@@ -17,7 +17,7 @@ MAX_CHARACTERS = 4000
 MAX_LINES = 40
 """Limits of the output of one call. The rest is dropped."""
 MAX_LINES_PER_MINUTE = 600
-"""Limit of the output of all calls together, in each process that logs it."""
+"""Limit of the logged lines of all calls together, in each process that logs them."""
 
 log = logging.getLogger(__name__)
 

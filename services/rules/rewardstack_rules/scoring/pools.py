@@ -49,7 +49,7 @@ class Pool(Enum):
 
 
 def isolation_config(settings: RuleSettings, pool: Pool = Pool.BUILT_IN) -> IsolationConfig:
-    """Return the configuration of a pool. All processes of a server or trainer get an equal one, and so share the pool.
+    """Return the configuration of a pool. It is equal in all processes of a server or trainer, so they share the pool.
 
     Only pools for custom functions import custom files, and only their processes get the additional permissions that
     the operator has set.
@@ -75,7 +75,7 @@ def isolation_config(settings: RuleSettings, pool: Pool = Pool.BUILT_IN) -> Isol
 
 
 def enabled_pools(settings: RuleSettings, wanted: Iterable[Pool] = Pool) -> list[Pool]:
-    """Return the wanted pools, without the pool for programs if CODE is off."""
+    """Return the wanted pools, without the pool for programs if `settings.code` is None."""
     return [pool for pool in wanted if pool is not Pool.CODE or settings.code is not None]
 
 
@@ -103,7 +103,7 @@ def _code_config(settings: RuleSettings) -> IsolationConfig:
 def start_pools(settings: RuleSettings) -> None:
     """Start the pools. Call this in the process that forks the others (`launch.start_supervisor`).
 
-    If CODE is on, other processes can no longer read the memory of this process and its forks.
+    If the pool for programs is enabled, other processes can no longer read the memory of this process and its forks.
 
     The pool for confined custom functions starts only with the first sample that needs it. So does the pool for
     unconfined ones, unless REWARD_FUNCTIONS names files.

@@ -20,9 +20,9 @@ MAX_CACHED_SOURCES = 10_000
 FIXED_PARTS = frozenset({"positive", "negative", "similarity", "length_penalty", "logit"})
 """Names of the parts that are counted for judges, embedding servers and reward models.
 
-A judge with a rubric has `positive` and `negative`: of the points of all criteria with positive (negative) points, the
-share that belongs to criteria that are met. An embedding server has `similarity` and `length_penalty`, and a reward
-model `logit`. Other parts are not counted.
+A judge with a rubric has `positive`, the points of met criteria as a share of all positive points, and `negative`, the
+same for negative points. An embedding server has `similarity` and `length_penalty`, and a reward model `logit`. Other
+parts are not counted.
 """
 MAX_PARTS = 16
 """Maximum number of part names that are counted for each metric label of reward functions. Later ones are ignored."""

@@ -1,7 +1,7 @@
 """Scorers of the pipeline that run rules: inline if their run time is bounded, else in processes that can be killed.
 
 The math verifier decides clear cases inline. For other samples, it sends a question to isolated processes: the text of
-the answer and the answers in the references. It gets back the verdict.
+the answer and the answers in the references. The result is the verdict.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from rewardstack_verifier.question import Question, Ruling, ask
 from rewardstack_verifier.shortcut import decide_fast_path
 
 MAX_INLINE = 32_000
-"""Maximum characters of a sample that is scored on the event loop; longer ones go to threads or isolated processes."""
+"""Maximum characters of a sample that is scored on the event loop. Longer ones go to threads or isolated processes."""
 STALL_SECONDS = 30.0
 """A waiting sample fails if no sample finishes for this many seconds plus the timeout of a sample."""
 MAX_ISOLATED_RESPONSE = 2_000_000
 """Maximum number of characters of a response that an isolated rule accepts. A longer response scores 0."""
 ERRORS = {"timeout": "the sample took longer than {timeout:g} s", "killed": "its process died"}
 THREAD_BATCH = BatchKey(64)
-"""Batches of long samples that a thread scores."""
+"""Key for batches of long samples, which a thread scores."""
 SINGLE_SAMPLE = BatchKey(1)
-"""Batches of one sample, so that no isolated sample waits for a slower one."""
+"""Key for batches of one sample, so that no isolated sample waits for a slower one."""
 QUESTION_BATCH = BatchKey(8, "questions")
-"""Batches of questions, because sending one question to another process takes about as long as deciding it."""
+"""Key for batches of questions. Sending a question to another process takes about as long as deciding it."""
 MAX_CACHED_VERDICTS = 8192
 """Maximum number of verdicts that a process caches."""
 MAX_QUESTION = 2000
@@ -417,7 +417,7 @@ class VerifierRule(LocalRule):
 
 
 def _is_short(item: Item) -> bool:
-    """Return whether a sample, with all its references, is short enough to score inline."""
+    """Return whether a sample is short enough to score inline. The response counts once for each reference."""
     references = item.references or ("",)
     return len(item.solution) * len(references) + sum(map(len, references)) <= MAX_INLINE
 

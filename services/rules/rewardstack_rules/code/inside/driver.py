@@ -1,7 +1,7 @@
-"""Runs one program in a child process, with limits, and prints a report on it. SandboxFusion runs this code.
+"""Run one program in a child process, with limits, and print a report on it. SandboxFusion runs this code.
 
-The current folder has the task and the files of the program (`fusion`). The last line of the output is the report, as
-JSON. Expected outputs are not on this machine.
+The task and the program's files, which `fusion` sent, are in the current folder. The last line of the output is the
+report, as JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rewardstack_rules.code.inside.processes import TICK, StallDetector, address
 from rewardstack_rules.isolation.process import cpu_seconds, die_with_parent, silence
 
 PAUSE = 0.002
-"""Seconds of the first wait between two checks of a child. Each further wait is longer by this, up to `TICK`."""
+"""Seconds before the first check of a child. Each further wait is longer by this, up to `TICK`."""
 PROGRAMS = {"script": programs.script, "call": programs.call, "binary": programs.binary, "build": programs.build}
 
 
@@ -33,7 +33,7 @@ def main(name: str) -> None:
 
 
 def _run(task: dict[str, Any]) -> dict[str, Any]:
-    """Run a task.
+    """Run a task, and return the report on it (`_watch`).
 
     Args:
         task: `program`, `options` and `limits` as for a launcher; `inputs` and `outputs`, the indices of the program's
@@ -57,7 +57,7 @@ def _run(task: dict[str, Any]) -> dict[str, Any]:
         _become(task, fds, limits, born, driver, theirs)
     os.close(theirs)
     report = _watch(pid, limits["cpu"], task["wall"], task["timeout"])
-    _kill(pid)  # the processes that it has started
+    _kill(pid)  # the processes that the child has started
     if fault := os.read(faults, 1000):
         raise OSError(fault.decode())
     return report
@@ -92,7 +92,10 @@ def _kill(group: int) -> None:
 
 
 def _watch(pid: int, cpu: float, wall: float, timeout: float) -> dict[str, Any]:
-    """Wait for a child, and return its result for `launcher.Process`. Kill it if it exceeds a limit or stalls."""
+    """Wait for a child, and return the fields of its result in `launcher.Process`.
+
+    Kill it if it exceeds its CPU limit, sleeps for too long or is starved of CPU time.
+    """
     stall = StallDetector(wall, timeout)
     pause, killed = 0.0, ""
     while (ended := os.wait4(pid, os.WNOHANG))[0] == 0:

@@ -1,13 +1,14 @@
-"""Forks a confined process for each program: `PYTHON launcher.py SOCKET PARENT BOUNDARY COMPILER`.
+"""Fork a confined process for each program: `PYTHON launcher.py SOCKET PARENT BOUNDARY COMPILER`.
 
-The runner starts this script. SOCKET is a descriptor, and PARENT the runner's process id. COMPILER is the path of a
-compiler if the launcher only compiles, and empty if it runs programs.
+The runner starts this script. SOCKET is a descriptor, and PARENT the runner's process id. BOUNDARY is `container` if
+programs may run without Landlock, else empty. COMPILER is the path of a compiler if the launcher only compiles, and
+empty if it runs programs.
 
 The launcher never reads a program or a test: the forked processes read and write through descriptors. Messages on the
 socket are JSON. The runner sends `[id, program, limits, options]` with descriptors to start a process, `["kill", id]`
 to kill it, and `["pid", id]` to ask for its process id. At its start, the launcher sends `["ready", version, folder]`
 (the compiler's folder, which the runner removes) or `["broken", why]`. Later, it sends `[id, "exit", status,
-CPU seconds, peak bytes]`, `[id, "pid", pid]` and `[id, "fault", why]`.
+CPU seconds, peak bytes]`, `[id, "pid", pid]`, and `[id, "fault", why]` if a process could not be forked or confined.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ NOBODY = 65534
 MESSAGE_BYTES = 4096
 MOST_DESCRIPTORS = 6
 FIRST = 3
+"""Number of the first descriptor of a program's files."""
 OPEN_FILES = 64
 NICE = 5
 READABLE = (
     *("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/usr/share/zoneinfo"),
     *("/etc/localtime", "/etc/ld.so.cache", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"),
 )
+"""Files and folders that programs may read, in addition to those of the interpreter."""
 TOOLS = (
     "/usr/bin",
     "/usr/include",
@@ -50,9 +53,11 @@ TOOLS = (
 )
 """Folders of compilers, in addition to `READABLE`."""
 NOT_FOR_COMPILERS = ("kill", "tgkill", "setsid", "setpgid", "memfd_create")
+"""System calls that compilers do not get, although they are in the groups `programs` and `write`."""
 EXECUTING = ("binary", "build")
-"""Names of programs that execute another file. Their processes need not read Python's files any more."""
+"""Kinds of programs that execute another file. Their processes no longer need to read Python's files."""
 PREFIX, STALE_SECONDS = "rewardstack-build-", 3600
+"""Prefix of compilers' folders, and the age after which such a folder is removed as left over."""
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 NO_LANDLOCK = (
     "the kernel has no Landlock, so programs could read every file of the server's user; use a kernel of 5.13 or later "
@@ -61,7 +66,7 @@ NO_LANDLOCK = (
 
 
 def _import_ours() -> None:
-    """Make `rewardstack_rules` importable without running its `__init__`; take this file's folder off `sys.path`."""
+    """Make `rewardstack_rules` importable without its `__init__`, and remove this file's folder from `sys.path`."""
     sys.path[:] = [path for path in sys.path if path and Path(path).resolve() != Path(__file__).resolve().parent]
     package = types.ModuleType(FOLDER.name)
     package.__path__ = [str(FOLDER)]
@@ -73,8 +78,8 @@ class Launcher:
 
     Args:
         control: the socket to the runner.
-        confinement: the `Confinement` that each forked process enters.
-        executing: the `Confinement` of a process that executes a compiled program.
+        confinement: the `Confinement` of processes that do not execute a compiled program.
+        executing: the `Confinement` of those that do.
     """
 
     def __init__(self, control: socket.socket, confinement: Any, executing: Any) -> None:
@@ -201,7 +206,7 @@ def _make_folder() -> str:
 
 
 def _confinements(compiler: str, folder: str) -> list[Any]:
-    """Return two confinements: that of ordinary processes, and that of processes that execute a compiled program.
+    """Return two confinements: for processes in general, and for those that execute a compiled program.
 
     Args:
         compiler: path of the compiler; empty if none is run.
@@ -221,7 +226,7 @@ def _confinements(compiler: str, folder: str) -> list[Any]:
 def _give_up_root() -> None:
     """Switch from root to `nobody`, because the limit of threads does not apply to root.
 
-    If `nobody` cannot read the interpreter, only the real user id changes, and the process keeps root's file access.
+    If `nobody` cannot read the interpreter, the effective user stays root, and the process keeps root's file access.
     """
     if os.getuid() != 0:
         return

@@ -1,4 +1,4 @@
-"""Environment, limits and states of the processes that run programs."""
+"""The environment and limits of processes that run programs, and how to detect that they are asleep or starved."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class StallDetector:
         self._asleep = self._used = 0.0
 
     def check(self, now: float, used: Mapping[int, float]) -> str:
-        """Return why to kill the processes: `asleep` or `starved`; empty if they may go on. Call this once per `TICK`.
+        """Return why to kill the processes: `asleep` or `starved`; empty to let them run. Call this once per `TICK`.
 
         Args:
             now: the time by the monotonic clock, taken before `used` is measured.

@@ -1,4 +1,4 @@
-"""Code of a candidate's process: runs the program on an input, calls one of its functions, or serves a tester.
+"""Code of a candidate's process: run the program on an input, call one of its functions, or serve a tester.
 
 The candidate is the policy's program; a tester is the process that runs test programs against it.
 """
@@ -30,6 +30,7 @@ RECURSION_LIMIT = 50_000
 MESSAGE_CHARACTERS = 200
 STARS = ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics")
 MORE_STARS = ("itertools", "functools", "operator", "json", "typing")
+"""With `STARS`, the modules whose names `preamble` returns. If two names are equal, that of the later module counts."""
 STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2, "/dev/fd/1": 1, "/dev/fd/2": 2}
 Names = dict[str, Any]
 
@@ -45,7 +46,7 @@ def preamble() -> Names:
 
 PREAMBLE = preamble()
 MODULE = ModuleType("__main__")
-"""The program's module, filled before processes are forked: each of them would copy hundreds of memory pages."""
+"""The program's module. It is filled before the fork; otherwise each process would copy hundreds of memory pages."""
 MODULE.__dict__.update(PREAMBLE, __builtins__=builtins, __file__=FILE)
 
 
@@ -74,7 +75,7 @@ def replace_files() -> None:
 
 
 def replace_streams() -> None:
-    """Replace the standard input and output by streams for programs; call this before processes are forked."""
+    """Replace standard input and output by new UTF-8 streams, before the fork, so that each process saves the time."""
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(open(0, "rb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
 
@@ -228,7 +229,7 @@ def find(names: Names, name: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy value or a deque in JSON types; raise TypeError for anything else."""
+    """Return a NumPy value or a deque in JSON types, for `json.dumps`; raise TypeError for other types."""
     for method in ("tolist", "item"):
         if hasattr(value, method):
             return getattr(value, method)()
@@ -238,7 +239,7 @@ def _plain(value: Any) -> Any:
 
 
 def serve(fds: list[int], options: Names) -> NoReturn:
-    """Answer a tester's requests on a program's functions and objects until the tester closes the socket.
+    """Answer a tester's requests for a program's functions and objects until the tester closes the socket.
 
     Args:
         fds: descriptors of the source and of the socket to the tester.

@@ -1,6 +1,6 @@
-"""Code of a tester's process: runs test programs, and forwards their calls to the candidate's process.
+"""Code of a tester's process: run test programs, and forward their calls to the candidate's process.
 
-The candidate is the policy's program. Expected values, comparisons and the outcome stay in the tester. It writes a
+The candidate is the policy's program. Expected values, comparisons and results stay in the tester, which writes a
 report with one byte for each test: `1` if the test passes, else `0`. A `c` marks the first call of the candidate. If
 the tests are invalid, the report ends with `U` and a reason.
 """
@@ -80,7 +80,7 @@ def _holds(code: Any, names: dict[str, Any], report: Report) -> bool:
 
 
 class Report:
-    """Writes the outcome of the tests to the report, in the format that the module describes."""
+    """Writes the report, in the format that the module's docstring describes."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -117,7 +117,10 @@ class Session:
         self._is_over = False
 
     def names(self, sources: list[str], entry: str) -> dict[str, Any]:
-        """Return the global names for the tests: libraries, and what the candidate defines.
+        """Return the global names for the tests: libraries, and the names that the candidate defines.
+
+        A name of the candidate replaces a built-in name or a standard module only if it is `entry`, or if the tests use
+        no other name of the candidate.
 
         Args:
             sources: the setup and the test programs.

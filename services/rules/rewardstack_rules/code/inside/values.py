@@ -1,7 +1,7 @@
-"""Exchanges plain values, as tagged JSON over a socket, between two processes that do not trust each other.
+"""Exchange plain values, as tagged JSON over a socket, between two processes that do not trust each other.
 
 Only values of the types that `encode` supports are sent. Any other object stays in its process, and the other process
-gets a number that refers to it. Values are rebuilt from plain parts, so that the receiver never runs a method of the
+gets a number that refers to it. Values are rebuilt from plain parts, so that the receiver never runs code of the
 sender.
 """
 
@@ -40,6 +40,7 @@ KEPT_BACK = frozenset(
     {"eval", "exec", "compile", "open", "input", "exit", "quit", "breakpoint", "help", "globals", "locals", "vars"}
     | {"getattr", "setattr", "delattr", "memoryview", "__import__"}
 )
+"""Built-in functions that are never sent by name, because they access code, files, variables or attributes."""
 LIBRARIES = {"np": "numpy", "pd": "pandas", "sp": "scipy", "sympy": "sympy", "nx": "networkx"}
 """Libraries by alias; tests may use one if the program has imported it under this alias."""
 
@@ -99,7 +100,7 @@ def encode(value: Any, keep: Callable[[Any], dict[str, Any]], depth: int = 0) ->
 
 
 def _field_names(value: Any) -> list[str]:
-    """Return the names of the fields of a named tuple; none for other objects."""
+    """Return the names of the fields of a named tuple; an empty list for other objects."""
     names = getattr(type(value), "_fields", None) if isinstance(value, tuple) else None
     if type(names) is not tuple or len({*names}) != len(value) or len(names) > MOST_FIELDS:
         return []
