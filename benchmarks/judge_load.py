@@ -1,4 +1,4 @@
-"""Shared by the judge benchmarks: a fake judge that only waits, and a bare aiohttp loop."""
+"""Shared by the judge benchmarks: a fake judge that only waits, and a loop that posts requests with bare aiohttp."""
 
 from __future__ import annotations
 
