@@ -1,4 +1,4 @@
-"""Run the stack of `compose.yaml` with its own project name and ports, so that it never conflicts with another stack."""
+"""Run the stack of `compose.yaml` with its own project name and ports, so that several stacks can run side by side."""
 
 from __future__ import annotations
 
