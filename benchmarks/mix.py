@@ -1,4 +1,4 @@
-"""Generated samples like those of GSM8K and MATH, with known labels.
+"""Generate samples like those of GSM8K and MATH, with known labels.
 
 Each problem has a reference, equal answers in other forms, and wrong answers. Each of its eight different responses
 ends with one of these answers, or has no answer.

@@ -129,7 +129,7 @@ def rates(server: Server, some: list[Batch], windows: int, seconds: float) -> tu
 
     Args:
         server: server to send to.
-        some: batches to send.
+        some: batches to send repeatedly.
         windows: number of windows of each kind.
         seconds: length of a window.
     """

@@ -110,7 +110,7 @@ class Site:
 
 
 def left_behind(here: Site) -> set[str]:
-    """Return the Redis keys of single jobs, without the keys that all jobs share."""
+    """Return the Redis keys of jobs and tenants, without the keys that all jobs share."""
     found = redis.Redis.from_url(here.queue.url).scan_iter("rewardstack:jobs:*:*", count=1000)
     return {key.decode() for key in found}
 

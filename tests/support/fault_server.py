@@ -1,7 +1,8 @@
 """A fake reward server with faults on demand, for cases that a real server cannot reproduce.
 
 `python fault_server.py [PORT]` prints its port. The score of a response is its length in characters. `GET /_stats`
-returns counts of the requests. `POST /_set` changes its behavior:
+returns counts of the requests, and in `twice` the responses that it got more than once. `POST /_set` changes its
+behavior:
 
     mode            how `/v1/score` replies: `ok`; an HTTP status; `hang`, also for `/health`; `drop`, which closes the
                     connection; `garbage`, which is no JSON; `short`, which lacks a score; or `nan`

@@ -15,9 +15,11 @@ from urllib.parse import urlsplit
 SECONDS = 60.0
 """Maximum seconds until a reply; long, because the machine may be busy."""
 REFUSALS = frozenset({400, 401, 404, 405, 408, 409, 411, 413, 414, 415, 422, 429, 431, 501})
+"""Statuses with which a server may refuse a hostile request."""
 NAMED = frozenset({400, 413, 415, 422})
 """Statuses of refusals whose body must name the invalid field."""
 TAKEN = (200, 202)
+"""Statuses of accepted requests."""
 BUSY = 503
 RIGHT = 1.0
 """The right value of each neighbor of a hostile sample."""
