@@ -36,7 +36,7 @@ LEAST_OF_AIOHTTP = 0.7
 LEAST_OF_REQUESTS = 2.5
 """Minimum ratio of the client's rate to that of each baseline.
 
-The ratios are those of 2 cores, where CPU time limits the rate, and aiohttp takes at most half of the client's.
+They are for 2 cores, where CPU time limits the rate, and aiohttp takes at most half of the client's CPU time.
 """
 MOST_KB = 24.0
 """Maximum memory of a sample while it is scored, in kB, without its own text."""

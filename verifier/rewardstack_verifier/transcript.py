@@ -9,9 +9,8 @@ turn with its role, `last_turn` the last message of the policy, by these rules:
 - Text after an end token is dropped until a header or tool output follows.
 - In gpt-oss's harmony format, only the final channel is the answer; analysis and commentary are not.
 - Tool output is removed: `<tool_response>…</tool_response>`, `<information>…</information>`, code blocks whose
-  language is `output`.
-  A closing tag without an opening one has no effect. An opening tag that is never closed hides the text up to the next
-  end token, header, `</think>` or tag of the same name.
+  language is `output`. A closing tag without an opening one has no effect. An opening tag that is never closed hides
+  the text up to the next end token, header, `</think>` or tag of the same name.
 - A special token between two equal quotation marks or backticks is text.
 
 Tool calls and reasoning are written by the policy and are kept. If a trainer decodes with `skip_special_tokens=True`,

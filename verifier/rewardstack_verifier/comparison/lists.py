@@ -123,7 +123,7 @@ def equal_to_one(answer: Sequence, reference: Node, equal: Equal) -> bool | None
     as its only member.
 
     Returns:
-        None if all members are letters and are not equal to the value.
+        None if the list has no brackets and only letters as members, and does not equal the value.
     """
     items = expand_signs(answer).items
     if answer.opening:
