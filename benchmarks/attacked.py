@@ -2,11 +2,11 @@
 
     python benchmarks/attacked.py
 
-Starts its own native stack (requires Redis and nginx) and sends single requests with generated samples (`mix`) through
-the gateway. It measures them alone, then next to each attack: clients that send one byte every few seconds, bodies of
-60 MB that would expand to gigabytes, jobs that fill the queue, and a stopped verifier supervisor. The last phase sends
-only samples that need no verifier; the others would wait for a new supervisor. The exit status is 1 if a 99th
-percentile exceeds one second or a score differs from its label.
+Starts its own stack without containers (requires Redis and nginx) and sends single requests with generated samples
+(`mix`) through the gateway. It measures them alone, then next to each attack: clients that send one byte every few
+seconds, bodies of 60 MB that would expand to gigabytes, jobs that fill the queue, and a stopped supervisor of the
+isolated processes. The last phase sends only samples that need no isolated process; the others would wait for a new
+supervisor. The exit status is 1 if a 99th percentile exceeds one second or a score differs from its label.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ WARMING_SECONDS = 5.0
 SENDERS = 4
 """Concurrent clients that send large bodies or jobs."""
 DRIBBLING = 300
+"""Number of slow uploads."""
 BYTE_SECONDS = 5.0
 """Seconds between two bytes of a slow upload."""
 BOMB = b'{"items": [' + b"[]," * 20_000_000 + b"[]]}"
+"""A body of 60 MB: 20 million empty lists."""
 JOB_ITEMS = 20_000
 
 
@@ -108,7 +110,7 @@ def _repeatedly(send: Callable[[], object]) -> Iterator[None]:
 
     def repeat() -> None:
         while not done.is_set():
-            with suppress(OSError, HTTPException):  # refused in the middle of its body
+            with suppress(OSError, HTTPException):  # the server refused the body before all of it was sent
                 send()
 
     with ThreadPoolExecutor(SENDERS) as pool:

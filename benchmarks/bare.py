@@ -1,4 +1,4 @@
-"""A bare Flask server: reads a batch as `/v1/score` does, and replies with the same score for every sample."""
+"""A bare Flask server, to compare with in `result_cache`: every sample gets the same score."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Speed at which a new process re-scores samples from Redis that another process has scored.
+"""Speed at which a new process gets scores from Redis, for samples that another process has scored.
 
     python benchmarks/cache.py
 
 Starts Redis and a fake reward server. One process scores 10,000 different samples with responses of 2 kB, then new
 processes score all of them again; the number of samples that reach the server again should be 0. For comparison, the
-same run reads the same keys with a bare `MGET`, the lower bound for anything that uses this Redis.
+same run reads the same keys with a bare `MGET`, which no client of this Redis can beat.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The benchmarks that `make bench` runs, in order, and the arguments for a quick run of each."""
+"""List the benchmarks that `make bench` runs, in order, with the arguments for a quick run of each."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""Programs a second that `code` runs over HTTP, compared to a bare loop that starts an interpreter for each test.
+"""Programs a second that a reward server runs, compared to a bare loop that starts an interpreter for each test.
 
     python benchmarks/code.py
 
-Starts a reward server with CODE=on and no result cache, and sends it programs, all different, with 20 tests of standard
-input each; every score must be 1. The baseline is `subprocess.run([python, "-c", program], input=…)` on as many cores
-in the same run, half of it before the server runs and half after. While the programs run, one client scores samples of
-`math` one by one; the figure is the 99th percentile of their latency.
+Starts a reward server with CODE=on and no result cache, and sends it samples of `code` over HTTP: different programs
+with 20 tests each, which give standard input and compare standard output. Every score must be 1. The baseline is
+`subprocess.run([python, "-c", program], input=…)` on the same number of cores, half of it before the server runs and
+half after. While the programs run, one client scores samples of `math` one by one; the figure is the 99th percentile of
+their latency.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _answer(text: str) -> str:
 
 
 def _bare(programs: int) -> float:
-    """Return the seconds that this many programs take on all cores, with one process for each test."""
+    """Return the seconds that this many programs take on all cores, with a new process for each test."""
     inputs, outputs = _tests()
 
     def run(mark: int) -> None:

@@ -1,4 +1,4 @@
-"""Formulas that mpmath evaluates; `perturb` changes one number in a formula, and `latex` writes it."""
+"""Define formulas that mpmath can evaluate. `perturb` changes one number in a formula; module `latex` writes LaTeX."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Formula:
 
     Args:
         head: kind of formula: a key of `_VALUES` or `FUNCTIONS`.
-        of: its parts; the value of a number, the text of a name.
+        of: its parts: formulas; for a number its value, for a name its text.
     """
 
     head: str
@@ -116,7 +116,7 @@ def determinant(*entries: Formula | int) -> Formula:
 
 
 def value(of: Formula, names: Mapping[str, Any]) -> Any:
-    """Return the value of a formula for these values of its names."""
+    """Return the value of a formula for the given values of its names."""
     if of.head in FUNCTIONS:
         return FUNCTIONS[of.head](value(of.of[0], names))
     return _VALUES[of.head](of.of, names)

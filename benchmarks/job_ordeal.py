@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
         seconds: time from submission to end.
         blows: a line for each kill, with the progress at that time.
         faults: descriptions of what is wrong with the results.
-        counts: number of chunks by event.
+        counts: number of chunks by event, from the metric `rewardstack_job_chunks_total`.
     """
 
     seconds: float
@@ -109,7 +109,10 @@ def _kill_when_due(job: str, blow: Blow) -> dict[str, Any]:
 
 
 def _wait(job: str, until: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Poll the job until its state satisfies `until`, and return that state; retry on 503 (no queue)."""
+    """Poll the job until its state satisfies `until`, and return that state.
+
+    Error statuses are ignored: while the queue is down, the server replies 503.
+    """
     end = time.monotonic() + MOST_SECONDS
     while time.monotonic() < end:
         reply = requests.get(job, timeout=60)

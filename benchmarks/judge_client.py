@@ -34,7 +34,10 @@ DELAY = 0.2
 IN_FLIGHT = 1028
 LEAST_OF_AIOHTTP = 0.7
 LEAST_OF_REQUESTS = 2.5
-"""Minimum ratios on 2 cores, which the client's own work fills: at least half of its time is not aiohttp's."""
+"""Minimum ratio of the client's rate to that of each baseline.
+
+They are for 2 cores, where CPU time limits the rate, and aiohttp takes at most half of the client's CPU time.
+"""
 MOST_KB = 24.0
 """Maximum memory of a sample while it is scored, in kB, without its own text."""
 MOST_BEND = 1.25
@@ -61,7 +64,7 @@ class Run(NamedTuple):
 
 
 def main() -> None:
-    """Run every contender in turn and print the results."""
+    """Run the client and both baselines in turn, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=16_000)
     parser.add_argument("--runs", type=int, default=3, help="of the client and aiohttp, in turn; the medians count")

@@ -1,4 +1,4 @@
-"""Shared by the judge benchmarks: a fake judge that only waits, and a bare aiohttp loop."""
+"""Run a fake judge that only waits, and post requests with bare aiohttp; shared by the judge benchmarks."""
 
 from __future__ import annotations
 

@@ -2,11 +2,12 @@
 
     python benchmarks/judge_vllm.py
 
-Serves the small model with three replicas on this machine's CPU. There are 8 samples per problem; a prompt has about
-600 tokens. The client sends its requests to one replica. A bare aiohttp loop then posts the same bodies, and the same
-bodies with the candidate before problem and reference, as the client's predecessor did. After that the client uses two
-and three replicas through the gateway: with least connections, with affinity, and with affinity where JUDGE_MAX_CONNS
-limits each replica to 1.25 times its even share of concurrent requests. Every run starts with empty prefix caches.
+Serves the small demo model with three replicas on this machine's CPU. There are 8 samples per problem; a prompt has
+about 600 tokens. The client sends its requests to one replica. A bare aiohttp loop then posts the same bodies, and the
+same bodies with the candidate before problem and reference, as the client's predecessor did. After that the client uses
+two and three replicas through the gateway: with least connections, with affinity (a problem's samples go to the same
+replica), and with affinity where JUDGE_MAX_CONNS limits each replica to 1.25 times its even share of concurrent
+requests. Every run starts with empty prefix caches.
 
 The replicas share the machine, so their rates say little about replicas with dedicated hardware; the number of tokens
 that the busiest replica computes says more. The exit status is 1 if on one replica less than 70 % of the prompt tokens

@@ -36,7 +36,8 @@ def any_style(rng: random.Random, names: Mapping[str, str]) -> Style:
     """Return a random style.
 
     Args:
-        names: names of constants.
+        rng: chooses the style.
+        names: LaTeX for the constants, such as `C_1` for `C`.
     """
     brackets = rng.choice((("(", ")"), ("(", ")"), (r"\left(", r"\right)")))
     return Style(

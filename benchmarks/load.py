@@ -1,4 +1,4 @@
-"""Batches of generated samples, and clients that send them to a reward server."""
+"""Group generated samples into batches, and send them to a reward server from several clients."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Generated samples like those of GSM8K and MATH, with known labels.
+"""Generate samples like those of GSM8K and MATH, with known labels.
 
-Each problem has a reference, equal answers in other forms, and wrong answers. Eight different responses to each problem
-contain one of them or none.
+Each problem has a reference, equal answers in other forms, and wrong answers. Each of its eight different responses
+ends with one of these answers, or has no answer.
 """
 
 from __future__ import annotations
@@ -101,7 +101,10 @@ def _response(rng: random.Random, kind: str, problem: Problem, outcome: str) -> 
 
 
 def reasoning(rng: random.Random, length: int, answer: str) -> str:
-    """Return about `length` characters of unique reasoning without the answer; fixed sentences contain 0 and 2."""
+    """Return about `length` characters of random reasoning.
+
+    None of its random numbers is the answer, but some sentences contain a fixed 0 or 2.
+    """
     parts: list[str] = []
     left = length
     while left > 0:

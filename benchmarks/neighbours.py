@@ -2,9 +2,9 @@
 
     python benchmarks/neighbours.py
 
-Sends single requests with generated samples (`mix`), first alone, then while a batch of eight samples runs whose reward
-function computes for minutes. The exit status is 1 if the 99th percentile during the slow batch exceeds 0.25 s, or if a
-score differs from its label.
+Sends single requests with generated samples (`mix`), first alone, then while the server scores a batch of eight samples
+whose reward function computes for minutes. The exit status is 1 if the 99th percentile during the slow batch exceeds
+0.25 s, or if a score differs from its label.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The HTML report of a run of benchmarks: plot and table of each, failures, and the machine."""
+"""Render the HTML report of a run of benchmarks: a plot and a table for each, failures, and the machine."""
 
 from __future__ import annotations
 

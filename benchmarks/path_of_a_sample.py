@@ -2,10 +2,10 @@
 
     python benchmarks/path_of_a_sample.py
 
-Without a result cache, sends samples of `math` that need no algebra to a reward server and others to a fake judge
-(`slow_judge`), one by one over HTTP. The first ones warm up both sides. For the last one, the profiler records each
-call and return of the project's functions by thread, in the client's process and, for `math`, in the server's. A change
-of file is a call or return that leads to a different file; suspending and resuming a coroutine does not count.
+Sends samples one by one over HTTP, without a result cache: samples of `math` that need no algebra to a reward server,
+others to a fake judge (`slow_judge`). The first samples warm up both sides. For the last one, a profiler records the
+calls and returns of the project's functions by thread, in the client's process and, for `math`, in the server's. A
+change of file is a call or return that leads to a different file; suspending and resuming a coroutine does not count.
 """
 
 from __future__ import annotations

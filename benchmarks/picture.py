@@ -1,4 +1,4 @@
-"""The plots of a run of benchmarks as one SVG picture, with the machine and the commit."""
+"""Draw the plots of a run of benchmarks as one SVG picture, with the machine and the commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bar charts of the ratios of figures, as SVG in the colors of the page."""
+"""Draw bar charts of the ratios of figures, as SVG in the colors of the page."""
 
 from __future__ import annotations
 

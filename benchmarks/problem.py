@@ -1,4 +1,4 @@
-"""Problems of mathematics, and the functions, names and equations that their answers are built from."""
+"""Define math problems, and the functions, names and equations that their answers are built from."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Form(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A problem of mathematics.
+    """A math problem.
 
     Args:
         forms: equivalent forms of its answer.

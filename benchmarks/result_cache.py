@@ -1,13 +1,13 @@
-"""Overhead of the result cache for new samples, and its gain for known ones, as configured by `make up`.
+"""Overhead of the result cache for new samples, and its gain for samples scored before, as configured by `make up`.
 
     python benchmarks/result_cache.py
 
 Starts Redis and three servers with two workers each: a bare Flask server that replies with constants, a reward server
 without a result cache, and one with Redis as its cache. Each of them in turn gets the same generated samples (`mix`),
-all different, in batches of 64 from 4 clients; then the third gets them again, three times. Its successor, new
-processes with the same Redis, gets them once more, together with samples of a judge and an embedding server. The exit
-status is 1 if new samples reach less than 0.9 of the rate without a cache, or if the successor does not find every
-result that took algebra, a judge or an embedding.
+all different, in batches of 64 from 4 clients; then the third gets them again, three times. A new server with the same
+Redis gets them once more, together with samples of a judge and an embedding server. The exit status is 1 if new samples
+reach less than 0.9 of the rate without a cache, or if the new server does not find every result that took algebra, a
+judge or an embedding.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.support.servers import FaultServer, Redis
 CLIENTS = 4
 WARMING = 4096
 REPEATS = 3
-"""Number of times that known samples are sent; by the last one, both server processes have seen them."""
+"""Number of times that the same samples are sent again; at the last time, both worker processes have cached them."""
 MODELS = ("llm_judge_remote", "embedding_remote")
 BOUND = 0.9
 
@@ -76,7 +76,7 @@ def main() -> None:
 
 @contextmanager
 def _cache_and_models() -> Iterator[dict[str, str]]:
-    """Start Redis, a fake judge and a fake embedding server; yield the variables of a reward server that uses them."""
+    """Start Redis, a fake judge and a fake embedding server; yield the settings of a reward server that uses them."""
     root = Path(__file__).resolve().parents[1]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         cache = Redis(Path(folder))

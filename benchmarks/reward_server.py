@@ -64,10 +64,10 @@ class Server:
 
 @contextmanager
 def reward_server(**variables: str) -> Iterator[Server]:
-    """Run a reward server with two workers; yield it once it is ready. `variables` can enable the result cache.
+    """Run a reward server with two workers; yield it once it is ready.
 
     Args:
-        variables: environment variables of the server.
+        variables: environment variables of the server. Without them, it has no result cache and no API keys.
     """
     own = {"REWARD_CACHE_ITEMS": "0", "REWARD_CACHE_URL": "", "REWARD_SERVER_API_KEYS": "", **variables}
     command = [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--host", "127.0.0.1", "--workers", "2"]

@@ -1,4 +1,4 @@
-"""A fake judge that answers every request after the same delay, including requests for rubric criteria.
+"""A fake judge that answers every chat request after the same delay, including requests for rubric criteria.
 
     python benchmarks/slow_judge.py DELAY [RECORD]
 

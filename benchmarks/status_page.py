@@ -2,8 +2,8 @@
 
     python benchmarks/status_page.py
 
-Clients continuously send batches of `math` to a real reward server with two workers. Windows without viewers alternate
-with windows with ten viewers, each of which polls every five seconds, as the page does. Prints the rates, their ratio,
+Clients continuously send batches of `math` to a real reward server with two workers. Times without viewers alternate
+with times with ten viewers, each of which polls every five seconds, as the page does. Prints the rates, their ratio,
 and the share of the machine's CPU time that the viewers take when there is no other load; other work on the machine
 distorts this share less than the rates. The exit status is 1 if the share is 1 % or more.
 """
@@ -71,7 +71,7 @@ class Load:
 
 
 class Viewers:
-    """Ten viewers that poll at even distances within `EVERY` seconds, each on its own connection.
+    """Ten viewers, each on its own connection, whose polls are evenly spread over `EVERY` seconds.
 
     Args:
         server: server whose status they poll.
@@ -129,14 +129,14 @@ def rates(server: Server, some: list[Batch], windows: int, seconds: float) -> tu
 
     Args:
         server: server to send to.
-        some: batches to send.
+        some: batches to send repeatedly.
         windows: number of windows of each kind.
         seconds: length of a window.
     """
     load = Load(server, some)
     alone, viewed = [], []
     try:
-        rate(load, seconds)  # the first ones are slower
+        rate(load, seconds)  # warm-up: the first batches are slower
         for _ in range(windows):
             alone.append(rate(load, seconds))
             viewers = Viewers(server)

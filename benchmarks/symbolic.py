@@ -38,7 +38,7 @@ CLIENTS = 8
 BASELINE = "math_verify in a loop"
 WARMING = 512
 LEAST_MET = 0.99
-"""Minimum share of correct scores in each third."""
+"""Minimum share of correct scores for each outcome."""
 LONGEST = 0.05
 """Bound for the 99th percentile of single requests, in seconds."""
 MOST_UNDECIDED = 0.01

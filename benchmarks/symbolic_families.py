@@ -1,4 +1,4 @@
-"""Antiderivatives, solutions of differential equations and curves, each in several forms: `KINDS`."""
+"""Define antiderivatives, solutions of differential equations, and curves, each in several forms: `KINDS`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated samples of algebra, calculus and differential equations, a third of them correct.
+"""Generate samples of algebra, calculus and differential equations, a third of them correct.
 
 mpmath checks at several points that correct forms are equal and wrong answers are not. A family of functions is
 represented by the span of the functions that its constants multiply.

@@ -1,4 +1,4 @@
-"""Problems of algebra and calculus, with several forms of the answer to each: `KINDS`."""
+"""Define problems of algebra and calculus, with several forms of the answer to each: `KINDS`."""
 
 from __future__ import annotations
 

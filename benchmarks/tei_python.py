@@ -1,7 +1,8 @@
-"""Throughput of `run_tei_python.py`, compared to `encode` of sentence-transformers on the same texts.
+"""Throughput of the embedding server `run_tei_python.py`, compared to `encode` of sentence-transformers.
 
-Server and `encode` alternate in one run, each with its own copy of the model in memory, so that both run under the same
-conditions. `encode` gets all texts in one call, with its fastest batch size. The exit status is 1 if a bound is missed.
+Server and `encode` alternate in one run on the same texts, each with its own copy of the model in memory, so that both
+run under the same conditions. `encode` gets all texts in one call, with its fastest batch size. The exit status is 1 if
+a bound is missed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ from tests.embedding_server.served import EmbeddingServer, embedding_server, mod
 
 BATCH = 32
 REQUESTS_IN_FLIGHT = 16
-"""All texts are in flight together, as in `encode`: a longer queue needs less padding."""
+"""Concurrent requests with `BATCH` texts each.
+
+All 512 texts are in flight together, as in `encode`: from a longer queue, the server can choose texts of similar
+length, which need less padding.
+"""
 CLIENTS = 32
 MODES = {"batches": (BATCH, REQUESTS_IN_FLIGHT), "singles": (1, CLIENTS)}
 """Texts per request, and concurrent requests."""

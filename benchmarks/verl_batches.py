@@ -1,4 +1,4 @@
-"""Configuration, reward loop and batches of verl, for its benchmark and its tests.
+"""Create verl's configuration, reward loop and batches, for the benchmark `verl_loop` and for tests.
 
 The tokenizer has one token for each byte, so that responses survive encoding and decoding unchanged.
 """

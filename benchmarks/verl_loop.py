@@ -1,13 +1,13 @@
 """Time that verl's reward loop takes with `rewardstack.trainers.verl`, compared to an empty reward function.
 
-    make trainers t=verl   # makes .trainers/verl
+    make trainers t=verl   # creates .trainers/verl
     .venv/bin/python benchmarks/verl_loop.py
 
 verl's reward loop with 8 workers in Ray scores 1,024 different samples with each of these in turn: an empty function, a
-fast rule of a real reward server, a judge that takes 50 ms (`slow_judge`), and reward servers that refuse connections
-or never answer (timeout 5 s). There is no result cache. The exit status is 1 if the fast rule takes more than 1.5 times
-as long as the empty function, if the judge has less than 0.9 of the rate of `compute_score_batched` on such samples, or
-if a dead server costs more than 8 s.
+fast rule of a real reward server, a judge and a rule that take 50 ms (`slow_judge`, `slow_rule`; 256 samples for the
+rule), and reward servers that refuse connections or never answer (timeout 5 s). There is no result cache. The exit
+status is 1 if the fast rule takes more than 1.5 times as long as the empty function, if the judge or the slow rule has
+less than 0.9 of the rate of `compute_score_batched` on such samples, or if a dead server costs more than 8 s.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ TIMEOUT = 5.0
 MOST_OF_EMPTY, LEAST_OF_BATCHED, MOST_DEAD_SECONDS = 1.5, 0.9, 8.0
 WORKERS = 8
 SLOW = {"judge of 50 ms": ("llm_judge_remote", 1, None), "rule of 50 ms": ("rule_remote_slow_rule", 4, 1)}
-"""Slow scorers: `data_source`, divisor of the number of samples, and number of runs (None: as the others)."""
+"""Slow scorers: `data_source`, divisor of the number of samples, and number of runs (None: that of `--runs`)."""
 EMPTY = "empty"
 """`data_source` of the empty function."""
 
 
 async def either(data_source: str, **sample: Any) -> Any:
-    """Return 0 for `EMPTY`, else call the drop-in; verl calls this, so both are measured in one loop."""
+    """Return 0 for `EMPTY`, else call `rewardstack.trainers.verl`, so that one loop of verl measures both."""
     from rewardstack.trainers import verl
 
     return {"score": 0.0} if data_source == EMPTY else await verl.compute_score(data_source, **sample)

@@ -10,7 +10,7 @@ TAKEN = ("ms", "kB")
 
 
 def number(value: float) -> str:
-    """Format a number with three significant digits, or with its whole integer part."""
+    """Format a number: integers and numbers from 100 without decimals, others with two or three significant digits."""
     if value == int(value) or abs(value) >= 100:
         return f"{value:,.0f}"
     digits = 2 if abs(value) < 10 else 1

@@ -1,6 +1,6 @@
-"""Marks each test with what it needs, hides programs from the others, and sees that in CI none is skipped.
+"""Mark each test with what it needs, hide programs from tests that need none, and fail skipped tests in CI.
 
-One vLLM serves a whole run.
+The fixtures of `tests.support` that all tests can use are imported here.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ pytest_plugins = ["tests.support.cpu_limit", "tests.support.skips"]
 
 ALONE = ("engine", "model")
 SCRIPTS = {"model": ("test_embedding_remote.py", "test_server_connectivity.py")}
-"""People run them by hand too, without pytest's fixtures."""
+"""Files whose tests need a model, but use no fixtures, because they can also be run without pytest."""
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 
 def pytest_configure() -> None:
-    """Let tests, and what they start, open as many files as this machine allows, as commands do."""
+    """Raise the limit of open files, as the commands do; refuse to run with the developer's settings."""
     raise_open_file_limit()
     if (ROOT / LOCAL).exists():
         raise pytest.UsageError(f"tests need the shipped settings: move {LOCAL} away")
@@ -55,9 +55,10 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests, and put those into one group that one process of pytest-xdist must run in turn.
+    """Mark the tests, and group those that one process of pytest-xdist must run one after another.
 
-    Containers and models each take most of a machine; of the others a file is a group, for it shares its servers.
+    All tests that need containers are one group, and so are all that need a model, because each takes most of a
+    machine. Otherwise each file is a group, because its tests share servers. The most expensive groups run first.
     """
     ranks: dict[str, int] = {}
     groups: dict[pytest.Item, str] = {}
@@ -71,13 +72,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         rank = MARKERS.index(needs[0]) if needs else len(MARKERS)
         ranks[groups[item]] = min(rank, ranks.get(groups[item], rank))
         item.add_marker(pytest.mark.xdist_group(groups[item]))
-    # Files late in the alphabet take longest (jobs, page, rules): last, one would keep the others waiting.
+    # Files late in the alphabet take longest (jobs, page, rules), so they start first.
     items.sort(key=lambda item: groups[item], reverse=True)
     items.sort(key=lambda item: ranks[groups[item]])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Stop a run whose groups pytest-xdist does not see: several of the heaviest at once take a machine's memory."""
+    """Stop a run in which pytest-xdist ignores the groups: several expensive tests at a time would use all memory."""
     if getattr(session.config.option, "loadgroup", False) and any("@" not in item.nodeid for item in session.items):
         raise pytest.UsageError(
             "this pytest-xdist does not group tests with this pytest; constraints.txt has a pair that do"
@@ -90,7 +91,7 @@ def _needs(item: pytest.Item, marker: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def no_earlier_warnings() -> Generator[None]:
-    """No warning is left out, or comes late, because an earlier test had it within a minute."""
+    """Reset the rate limit of warnings after each test, so that it suppresses no warning of the next test."""
     yield
     if missing := sys.modules.get("rewardstack.pipeline.missing"):
         missing.missing_warnings.log_repeats(math.inf)
@@ -98,7 +99,7 @@ def no_earlier_warnings() -> Generator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """A test that names no need runs as on a machine without programs, so that none depends on them unsaid."""
+    """Hide all programs from fast tests, so that a test that runs a program must use a `needs_` fixture."""
     with no_programs() if is_fast(item) else nullcontext():
         return (yield)
 
@@ -115,18 +116,18 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Holds for a test that is skipped, or skips itself."""
+    """Fail a skipped test in CI."""
     return _strict((yield))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Holds for a whole module that is skipped."""
+    """Fail a skipped module in CI."""
     return _strict((yield))
 
 
 def _strict(report: Report) -> Report:
-    """Turn a skip into a failure where CI=true, with the reason of the skip."""
+    """Turn a skip into a failure with the same reason if CI=true."""
     if report.skipped and os.environ.get("CI") == "true" and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"

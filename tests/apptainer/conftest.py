@@ -1,4 +1,4 @@
-"""A run directory, and images that are there, of which nothing but the names is looked at."""
+"""Fixtures for Apptainer: a run directory, and empty files in place of images."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.native.nginx import load
 
 @pytest.fixture
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
-    """A run directory."""
+    """Create a run directory."""
     made = RunDir(str(tmp_path_factory.mktemp("run")))
     made.make()
     return made
@@ -22,7 +22,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Settings with a folder in which every image is."""
+    """Return settings with a folder that has an empty file for each image."""
     for name in IMAGES:
         (tmp_path / f"{name}.sif").touch()
     return load(SIF_DIR=tmp_path, STACK="apptainer")

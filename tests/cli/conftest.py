@@ -1,4 +1,4 @@
-"""The command `rewardstack`, in the test's process or in its own, and the real services that it talks to."""
+"""Run the command `rewardstack` in the test's process or in its own, with real services."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Cli:
 
     Args:
         cwd: the directory.
-        variables: the environment in addition to what Python needs.
+        variables: environment variables in addition to those of `KEPT`, PYTHONPATH and COLUMNS.
         started: the processes that `start` has started.
     """
 
@@ -81,14 +81,14 @@ class RewardServer:
     url: str
 
     def is_ready(self) -> bool:
-        """Whether it can score: what isolates rules starts later than what listens."""
+        """Return whether it can score: it listens before its isolated processes have started."""
         try:
             return requests.get(f"{self.url}/ready", timeout=60).ok
         except requests.RequestException:
             return False
 
     def items(self) -> int:
-        """Samples it has scored so far, by its own count."""
+        """Return the number of samples that it has scored, from its metrics."""
         metrics = requests.get(f"{self.url}/metrics", timeout=10).text
         counts = [line for line in metrics.splitlines() if line.startswith("rewardstack_samples_total{")]
         return sum(int(float(line.rpartition(" ")[2])) for line in counts)
@@ -96,7 +96,7 @@ class RewardServer:
 
 @pytest.fixture(scope="session")
 def reward_server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
-    """A reward server under gunicorn, as `make up` starts it, without a cache."""
+    """Run a reward server with gunicorn, as `make up` does, without a result cache."""
     port = free_port()
     variables = {name: value for name, value in os.environ.items() if not name.startswith("REWARD")}
     arguments = ("--host", "127.0.0.1", "--port", str(port), "--workers", "2")
@@ -118,7 +118,7 @@ def reward_server(needs_process: None, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    """The command, with nothing configured."""
+    """Return the command without any settings."""
     command = Cli(tmp_path)
     yield command
     for process in command.started:
@@ -131,14 +131,14 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
 
 @pytest.fixture
 def scoring(cli: Cli, reward_server: RewardServer) -> Cli:
-    """The command, with the real reward server."""
+    """Return the command with the URL of the real reward server."""
     cli.variables["REWARD_SERVER_URL"] = reward_server.url
     return cli
 
 
 @pytest.fixture
 def start_redis(needs_redis: None, tmp_path: Path) -> Iterator[Callable[..., Redis]]:
-    """Starts a real Redis with further options."""
+    """Return a function that starts a real Redis with additional options."""
     started: list[Redis] = []
 
     def start(*options: str) -> Redis:

@@ -1,4 +1,4 @@
-"""What the client's tests share: a clean environment, a faulty server, a script runner."""
+"""Fixtures of the client's tests: a clean environment, a fake reward server, a Redis, a script runner."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Script = Callable[..., str]
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No setting of the developer's own reaches a test."""
+    """Remove the developer's settings from the environment."""
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
-    """A faulty reward server, to which REWARD_SERVER_URL points."""
+    """Run a fake reward server with faults on demand, and set REWARD_SERVER_URL."""
     with fault_server() as one:
         monkeypatch.setenv("REWARD_SERVER_URL", one.url)
         yield one
@@ -35,7 +35,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
 
 @pytest.fixture
 def redis(needs_redis: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Redis]:
-    """A Redis of the test's own, to which REWARD_CACHE_URL points."""
+    """Run a Redis for one test, and set REWARD_CACHE_URL."""
     one = Redis(tmp_path)
     monkeypatch.setenv("REWARD_CACHE_URL", one.url)
     yield one
@@ -44,7 +44,7 @@ def redis(needs_redis: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def run_script(needs_process: None) -> Script:
-    """Runs a script in a process of its own and returns what it printed; its stderr must stay empty."""
+    """Return a function that runs a Python script in a process and returns its output; its stderr must be empty."""
 
     def run(text: str, timeout: float = 30) -> str:
         path = os.pathsep.join(str(ROOT / folder) for folder in ("client", "verifier", "services/rules", "."))

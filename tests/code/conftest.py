@@ -1,4 +1,4 @@
-"""A reward server that runs programs."""
+"""Fixtures of the tests of code rewards: a reward server that runs programs, and targets of attacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.rules.conftest import start as start
 
 @pytest.fixture(scope="session")
 def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
-    """A server with CODE=on."""
+    """Run a server with CODE=on."""
     with running(
         tmp_path_factory.mktemp("code"), "--workers", "1", CODE="on", CODE_PROCESSES=2, CODE_TIMEOUT=20
     ) as one:
@@ -23,7 +23,7 @@ def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture
 def bait(tmp_path: Path) -> Iterator[Bait]:
-    """What attacks are after."""
+    """Create the targets of attacks: a secret file, listeners, a process with a secret in its environment."""
     bait = Bait(tmp_path)
     yield bait
     bait.close()

@@ -1,4 +1,4 @@
-"""Keys in files."""
+"""Fixture of the Compose tests: API keys in files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from tests.compose.keys import write_keys
 
 @pytest.fixture
 def secrets(tmp_path: Path) -> Path:
-    """A run directory with a key in every file."""
+    """Return a run directory whose secret files all have a key."""
     write_keys(tmp_path)
     return tmp_path

@@ -1,4 +1,4 @@
-"""The command `rewardstack prepare` in this process, and data sets for it."""
+"""Run the command `rewardstack prepare` in the test's process, and read and write data sets."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Refused = Callable[..., str]
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """The folder that is written."""
+    """Return the output folder, which does not exist yet."""
     return tmp_path / "out"
 
 
 @pytest.fixture
 def prepare(out: Path, capsys: pytest.CaptureFixture[str]) -> Prepare:
-    """Runs a recipe with an input, and returns its report."""
+    """Return a function that runs a recipe and returns its report."""
 
     def run(recipe: str, *arguments: object) -> dict[str, Any]:
         status = main(["prepare", recipe, *map(str, arguments), "-o", str(out), "--json"])
@@ -45,7 +45,7 @@ def prepare(out: Path, capsys: pytest.CaptureFixture[str]) -> Prepare:
 
 @pytest.fixture
 def refused(out: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
-    """Runs a recipe that is to be refused as the user's fault, and returns what is said; nothing is written."""
+    """Return a function that runs a recipe, expects exit status 2 and no new files, and returns the error message."""
 
     def run(recipe: str, *arguments: object) -> str:
         before = sorted(out.iterdir()) if out.exists() else []
@@ -57,30 +57,30 @@ def refused(out: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    """The rows of a parquet file, by pyarrow."""
+    """Return the rows of a Parquet file."""
     rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
     return rows
 
 
 def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
-    """Writes rows as JSON lines."""
+    """Write rows as JSON lines and return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
 def write_json(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
-    """Writes rows as one JSON array."""
+    """Write rows as a JSON array and return the path."""
     path.write_text(json.dumps([*rows]))
     return path
 
 
 def write_parquet(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
-    """Writes rows as parquet."""
+    """Write rows as Parquet and return the path."""
     pq.write_table(pa.Table.from_pylist([*rows]), path)
     return path
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """The rows of JSON lines."""
+    """Return the rows of a file of JSON lines."""
     return [json.loads(line) for line in path.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""One embedding server at a time, shared by all tests that want one with the same flags."""
+"""Run one embedding server at a time, which consecutive tests with the same flags share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEI = json.loads((Path(__file__).parents[1] / "cases/tei.json").read_text(encodi
 
 @pytest.fixture(scope="session")
 def python(needs_model: None) -> str:
-    """An interpreter that has sentence-transformers."""
+    """Return an interpreter with sentence-transformers."""
     found = models_python()
     if found is None:
         pytest.skip("sentence-transformers is not installed: make up, or set MODELS_DIR to where it is")
@@ -25,7 +25,7 @@ def python(needs_model: None) -> str:
 
 @pytest.fixture(scope="session")
 def serve(python: str) -> Iterator[Callable[[str], EmbeddingServer]]:
-    """Gives the server with the flags that `tei.json` lists under a name; the one before it is stopped."""
+    """Return a function that returns the server with the flags of a name in `tei.json`, and stops any other server."""
     with ExitStack() as running:
         started: dict[str, EmbeddingServer] = {}
 
@@ -41,5 +41,5 @@ def serve(python: str) -> Iterator[Callable[[str], EmbeddingServer]]:
 
 @pytest.fixture
 def server(serve: Callable[[str], EmbeddingServer]) -> EmbeddingServer:
-    """A server with the flags as they are."""
+    """Return the server with default flags."""
     return serve("default")

@@ -1,4 +1,4 @@
-"""The check of a whole stack, run as one would by hand, against one that a test has started."""
+"""Run `rewardstack check --deep` as a user would, on a stack that a test has started."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from services.up.model_servers import REWARD_MODEL_PATH
 
 SECONDS = 1200.0
 ALL = tuple(f"--require={name}" for name in CHECKS if name != "code" and not name.startswith("reward-model"))
-"""The stacks here run no programs, and not all of them have a reward model."""
+"""Options that require all checks except those of code rewards and reward models, which not all stacks have."""
 REWARD_MODEL = ("--require=reward-model", "--require=reward-model-directly")
 
 
 def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What it says; stderr comes with stdout.
+    """Run the check and return its result; standard error is part of standard output.
 
     Args:
-        arguments: beside `--deep`.
-        environment: addresses and keys; none of the developer's own count.
+        arguments: additional arguments.
+        environment: URLs and keys of the stack. The developer's settings are removed.
     """
     kept = {name: text for name, text in os.environ.items() if name not in DEFAULTS}
     return said([sys.executable, "-m", "rewardstack_cli", "check", "--deep", *arguments], **kept, **environment)
 
 
 def said(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
-    """What a command says, in the environment that is given."""
+    """Run a command with exactly this environment; standard error is part of standard output."""
     return subprocess.run(
         command,
         env=environment,
@@ -42,10 +42,10 @@ def said(command: list[str], **environment: str) -> subprocess.CompletedProcess[
 
 
 def addresses(environment: Mapping[str, str]) -> dict[str, str]:
-    """Where clients find a stack on this machine.
+    """Return the client's URL variables for a stack on this machine.
 
     Args:
-        environment: with the settings of its ports.
+        environment: settings of the stack, including its ports.
     """
     ports = {
         "REWARD_SERVER_URL": "REWARD_PORT",

@@ -1,4 +1,4 @@
-"""A queue with a server and workers, as the tests of jobs have them, and a server alone."""
+"""Fixtures of the fault tests: those of the tests of jobs, and a reward server without a queue."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ from tests.rules.conftest import RewardServer, running
 
 @pytest.fixture(scope="session")
 def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
-    """An open reward server with two workers."""
+    """Run a reward server with two workers and without API keys."""
     with running(tmp_path_factory.mktemp("attacked"), "--workers", "2") as one:
         yield one

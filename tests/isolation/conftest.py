@@ -1,4 +1,4 @@
-"""Clients with supervisors of their own."""
+"""Create isolation clients with their own supervisors."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ DEFAULTS: dict[str, Any] = {"entry": ENTRY, "memory_bytes": 256 * MIB, "fast": 2
 
 @pytest.fixture(autouse=True)
 def entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the entries of these tests importable, here and in children."""
+    """Make `isolation_entries` importable, in the test and in isolated processes."""
     monkeypatch.syspath_prepend(Path(__file__).parent)
 
 
 @pytest_asyncio.fixture
 async def make_client(needs_process: None) -> AsyncIterator[MakeClient]:
-    """Makes a client with its own supervisor; at the end every supervisor is gone, and its directory with it."""
+    """Return a function that creates a client with its own supervisor.
+
+    At the end, all supervisors are stopped, and their directories must be removed.
+    """
     made: list[tuple[IsolationClient, SupervisorHandle]] = []
 
     def make(**fields: Any) -> IsolationClient:
@@ -44,13 +47,16 @@ async def make_client(needs_process: None) -> AsyncIterator[MakeClient]:
 
 @pytest.fixture
 def client(make_client: MakeClient) -> IsolationClient:
-    """A client with two fast and two slow children."""
+    """Create a client with two fast and two slow children."""
     return make_client()
 
 
 @pytest.fixture(scope="module")
 def lasting_config(needs_process: None) -> Iterator[IsolationConfig]:
-    """The configuration of a supervisor that lasts for a module; no client of `make_client` has it unless it asks."""
+    """Run a supervisor for a module and return its configuration.
+
+    It has three slow children, so a client of `make_client` with default fields does not share it.
+    """
     config = IsolationConfig(**(DEFAULTS | {"slow": 3}))
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(Path(__file__).parent)
@@ -62,7 +68,7 @@ def lasting_config(needs_process: None) -> Iterator[IsolationConfig]:
 
 @pytest_asyncio.fixture
 async def lasting(lasting_config: IsolationConfig) -> AsyncIterator[IsolationClient]:
-    """A client whose supervisor the tests of a module share: none of them may harm its processes."""
+    """Return a client of the module's shared supervisor; a test must not kill its processes."""
     one = IsolationClient(lasting_config)
     yield one
     one.close()

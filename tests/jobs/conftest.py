@@ -1,4 +1,4 @@
-"""Real jobs: a queue that persists, a reward server and workers, each in processes of their own."""
+"""Run real jobs: with a persistent queue, a reward server and workers, each in its own process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.waiting import eventually
 
 HERE = Path(__file__).parent
 FUNCTIONS: dict[str, Any] = {"REWARD_FUNCTIONS": HERE / "functions" / "job_rewards.py"}
-"""For sites with the reward functions `slow` and `flaky`."""
+"""Variables of sites with the reward functions `slow` and `flaky`."""
 CHUNK_SIZE = 5
 ENDED = ("finished", "failed", "canceled")
 KEYS = "first-key-of-tests,second-key-of-tests"
@@ -29,12 +29,12 @@ OTHER_KEY = {"X-API-Key": "second-key-of-tests"}
 
 
 def sample(at: int, **fields: Any) -> dict[str, Any]:
-    """A sample whose value is 1.0 where `at` is even, else 0.0."""
+    """Return a sample whose value is 1.0 if `at` is even, else 0.0; `fields` replace or add fields."""
     return {"data_source": "gsm8k", "solution_str": f"#### {at}", "ground_truth": str(at + at % 2), **fields}
 
 
 class AnyQueue(Protocol):
-    """A Redis that can be killed and started again with the files it had."""
+    """A Redis that can be killed and started again with its files."""
 
     url: str
 
@@ -44,12 +44,12 @@ class AnyQueue(Protocol):
 
 
 class Site:
-    """A queue, and what works on it.
+    """A queue, a reward server and workers.
 
     Args:
-        folder: for files and logs.
-        queue: that holds the jobs; None for one of its own.
-        variables: of the environment of server and workers.
+        folder: folder for files and logs.
+        queue: the queue; None to start a new one.
+        variables: environment variables of the server and the workers.
     """
 
     def __init__(self, folder: Path, queue: AnyQueue | None = None, **variables: Any) -> None:
@@ -70,7 +70,7 @@ class Site:
         """Start another worker and wait until it is ready.
 
         Args:
-            variables: of its environment, in addition to those of the site.
+            variables: environment variables in addition to those of the site.
         """
         environment = clean_environment(**{**self.variables, **variables})
         worker = Worker(self.folder, environment, f"worker-{len(self.workers)}")
@@ -79,45 +79,45 @@ class Site:
         return worker
 
     def kill(self) -> None:
-        """Its workers and its queue are gone."""
+        """Kill the workers and the queue."""
         for worker in self.workers:
             worker.kill()
         self.queue.kill()
 
     def submit(self, *items: dict[str, Any], headers: dict[str, str] | None = None) -> str:
-        """The id of a new job."""
+        """Submit a job and return its id."""
         reply = self.server.post("/jobs", {"items": items}, headers=headers or {})
         assert reply.status_code == 202, reply.text
         job_id: str = reply.json()["job_id"]
         return job_id
 
     def state(self, job_id: str, **options: Any) -> dict[str, Any]:
-        """How a job stands."""
+        """Return the state of a job."""
         reply = self.server.get(f"/jobs/{job_id}", **options)
         assert reply.status_code == 200, reply.text
         state: dict[str, Any] = reply.json()
         return state
 
     def begun(self) -> list[str]:
-        """The responses that the reward function `slow` has begun to judge."""
+        """Return the responses that the reward function `slow` has begun to score."""
         traces = self.folder / "begun"
         return traces.read_text().splitlines() if traces.exists() else []
 
     def end_of(self, job_id: str, seconds: float = 60, **options: Any) -> dict[str, Any]:
-        """How a job stands once it has ended."""
+        """Wait until a job has ended and return its state."""
         eventually(lambda: self.state(job_id, **options)["status"] in ENDED, seconds=seconds)
         return self.state(job_id, **options)
 
 
 def left_behind(here: Site) -> set[str]:
-    """The keys of jobs in the queue, those that hold for all jobs aside."""
+    """Return the Redis keys of jobs and tenants, without the keys that all jobs share."""
     found = redis.Redis.from_url(here.queue.url).scan_iter("rewardstack:jobs:*:*", count=1000)
     return {key.decode() for key in found}
 
 
 @contextmanager
 def site(folder: Path, queue: AnyQueue | None = None, *, processes: int = 1, **variables: Any) -> Iterator[Site]:
-    """A queue with a server of so many processes, and no worker yet; all gone afterwards."""
+    """Run a queue and a reward server with `processes` processes for the time of the block, without workers."""
     here = Site(folder, queue, **variables)
     try:
         with running(folder, "--workers", str(processes), **here.variables) as here.server:
@@ -128,12 +128,12 @@ def site(folder: Path, queue: AnyQueue | None = None, *, processes: int = 1, **v
 
 @pytest.fixture(autouse=True, scope="session")
 def redis_server(needs_redis: None) -> None:
-    """Every test here has a queue."""
+    """Require Redis for all tests of this folder."""
 
 
 @pytest.fixture(scope="session")
 def jobs(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A site with a worker, for tests that harm nothing."""
+    """Run a site with a worker, for tests that kill nothing."""
     with site(tmp_path_factory.mktemp("jobs"), **FUNCTIONS) as here:
         here.add_worker()
         yield here
@@ -141,7 +141,7 @@ def jobs(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="session")
 def idle(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A site without workers, with two keys and a limit of 100,000 bytes."""
+    """Run a site without workers, with two API keys and a limit of 100,000 bytes for bodies."""
     variables: dict[str, Any] = {"REWARD_SERVER_API_KEYS": KEYS, "MAX_BODY_BYTES": 100_000}
     with site(tmp_path_factory.mktemp("idle"), **variables) as here:
         yield here
@@ -149,18 +149,18 @@ def idle(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="session")
 def shared(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The server and the queue that `own` lends to one test after another."""
+    """Run the server and the queue that `own` gives to one test after another."""
     with site(tmp_path_factory.mktemp("shared"), **FUNCTIONS) as here:
         yield here
 
 
 def renew_queue(here: Site) -> None:
-    """Start the queue of a site again, empty and with the options that it had first."""
+    """Restart the queue of a site, empty and with its original options."""
 
     def is_empty() -> bool:
         try:
             redis.Redis.from_url(here.queue.url).flushall()
-        except redis.ConnectionError:  # it still reads its files
+        except redis.ConnectionError:  # Redis is still loading its files
             return False
         return here.server.get(f"/jobs/{'0' * 32}").status_code == 404
 
@@ -171,7 +171,7 @@ def renew_queue(here: Site) -> None:
 
 @pytest.fixture
 def own(shared: Site, tmp_path: Path) -> Iterator[Site]:
-    """A site of the test's own, without workers: an empty queue, and a server that scores nothing for others."""
+    """Return a site without workers for this test alone: an empty queue, and a server without other jobs."""
     renew_queue(shared)
     here = Site(tmp_path, shared.queue, **FUNCTIONS)
     here.server = shared.server
@@ -182,7 +182,7 @@ def own(shared: Site, tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def queue(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
-    """A real Redis."""
+    """Run a persistent Redis for a module."""
     one = Queue(tmp_path_factory.mktemp("queue"))
     yield one
     one.kill()
@@ -190,12 +190,12 @@ def queue(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def store(queue: Queue) -> JobStore:
-    """The jobs of an empty queue."""
+    """Return the job store of an empty queue."""
     redis.Redis.from_url(queue.url).flushall()
     return JobStore(Settings.from_env({"REWARD_QUEUE_URL": queue.url, "REWARD_JOB_CHUNK_SIZE": str(SIZE)}))
 
 
 @pytest.fixture
 def ledger(store: JobStore) -> Ledger:
-    """Its chunks."""
+    """Return the ledger of the same queue."""
     return Ledger(store.redis)

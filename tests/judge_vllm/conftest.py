@@ -1,4 +1,4 @@
-"""The real judges of these tests: the small model, and the same with Qwen3's tokens behind its reasoning parser."""
+"""Run real judges: the small demo model, and the same model with Qwen3's control tokens and reasoning parser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WRONG = "12 + 30 = 42. The answer is 42."
 
 @pytest.fixture(autouse=True)
 def environment(vllm: VllmServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the developer's own; the small model judges, and nothing is remembered."""
+    """Remove the developer's settings, use the small demo model as the judge, and keep only one cached score."""
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", vllm.url)
@@ -35,7 +35,7 @@ def environment(vllm: VllmServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def qwen3_like(needs_model: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
-    """A second server: Qwen3's control tokens and reasoning parser, the small model's weights and name."""
+    """Run a second server with Qwen3's control tokens and reasoning parser, and the small model's weights and name."""
     folder = tmp_path_factory.mktemp("qwen3-like")
     here = models()
     arguments = [QWEN3_LIKE, here.small_judge, folder / "model", CONTROL_TOKENS]
@@ -46,13 +46,13 @@ def qwen3_like(needs_model: None, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def judge(candidate: str, reference: Any = REFERENCE, **extra: Any) -> Score:
-    """The score of one candidate for the bakery's problem."""
+    """Return the score of a candidate for `PROBLEM`."""
     [one] = score([Request("llm_judge_remote_bakery", candidate, reference, {"problem": PROBLEM, **extra})])
     return one
 
 
 def post(server: VllmServer, path: str, **body: Any) -> Any:
-    """A server's answer to a request of its own interface."""
+    """Post a request directly to a server and return the parsed reply."""
     reply = requests.post(server.url + path, json={"model": server.model.name, **body}, timeout=60)
     reply.raise_for_status()
     return reply.json()

@@ -1,4 +1,4 @@
-"""A real Prometheus with the stack's own configuration; only where the services are found is another place."""
+"""Run a real Prometheus with the stack's configuration, except for the services' addresses and the intervals."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ START_SECONDS = 200
 
 
 class Prometheus(Program):
-    """A Prometheus that asks every second.
+    """A Prometheus that scrapes every second.
 
     Args:
-        folder: for its files.
-        services: base URL of a replica, by the name of its service; the others are not asked.
-        key: that it shows the reward server.
+        folder: folder for its files.
+        services: base URL of a replica by the name of its service; other services are not scraped.
+        key: API key for the reward server.
     """
 
     def __init__(self, folder: Path, services: Mapping[str, str], key: str = "") -> None:
@@ -45,10 +45,10 @@ class Prometheus(Program):
         self._wait()
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """The samples that an expression has now.
+        """Return the current result of a PromQL expression.
 
         Raises:
-            AssertionError: Prometheus cannot make sense of it.
+            AssertionError: the expression is invalid.
         """
         reply = requests.get(f"{self.url}/api/v1/query", {"query": expression}, timeout=30).json()
         assert reply["status"] == "success", f"{expression}: {reply.get('error')}"
@@ -56,7 +56,7 @@ class Prometheus(Program):
         return samples
 
     def names(self) -> set[str]:
-        """The names of all metrics it has seen."""
+        """Return the names of all metrics that it has scraped."""
         return set(requests.get(f"{self.url}/api/v1/label/__name__/values", timeout=30).json()["data"])
 
     def _wait(self) -> None:
@@ -71,7 +71,7 @@ class Prometheus(Program):
 
 
 def configuration(folder: Path, services: Mapping[str, str]) -> dict[str, Any]:
-    """The stack's own, faster, for services at known addresses."""
+    """Return the stack's configuration with short intervals, and for `services` only."""
     whole: dict[str, Any] = yaml.safe_load(PROMETHEUS.read_text())
     whole["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     jobs = [job for job in whole["scrape_configs"] if job["job_name"] in services]
@@ -88,7 +88,7 @@ Watch = Callable[..., Prometheus]
 
 @pytest.fixture(scope="module")
 def watch(needs_redis: None, needs_prometheus: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
-    """Starts a Prometheus that asks the services given by name."""
+    """Return a function that starts a Prometheus; its keyword arguments are base URLs of services by name."""
     started: list[Prometheus] = []
 
     def start(key: str = "", **services: str) -> Prometheus:

@@ -1,4 +1,4 @@
-"""Fixtures of the native stack's tests."""
+"""Fixture of the tests of stacks without containers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.native.tree import Tree
 
 @pytest.fixture
 def tree(needs_stack: None, tmp_path: Path) -> Iterator[Tree]:
-    """A copy of the tree; whatever was started in it is stopped at the end."""
+    """Create a copy of the source tree; all that was started in it is stopped at the end."""
     copy = Tree(tmp_path / "tree")
     yield copy
     copy.run("down")

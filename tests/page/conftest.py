@@ -1,4 +1,4 @@
-"""A browser, and stacks for it to look at."""
+"""Fixtures of the tests of the status page: a browser, and a stack."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.page.stack import SCRIPT, Stack
 
 @pytest.fixture(scope="module")
 def browser(needs_browser: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A browser of the module's own."""
+    """Run a browser for a module."""
     with browsing(tmp_path_factory.mktemp("profile")) as one:
         yield one
 
 
 @pytest.fixture(scope="module")
 def stack(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A stack with a key, whose judge serves a model with a script for a name, and without a worker."""
+    """Run a stack with an API key and no worker; the name of the judge's model contains HTML that must not run."""
     log = {"REWARDSTACK_SAMPLE_LOG": tmp_path_factory.mktemp("log") / "samples", "REWARDSTACK_SAMPLE_LOG_SHARE": 1}
     one = Stack(tmp_path_factory.mktemp("stack"), model=f"Qwen {SCRIPT}", STATUS_PAGE_EXPLAIN="on", **log)
     yield one

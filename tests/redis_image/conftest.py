@@ -1,4 +1,4 @@
-"""Redis as the stack in containers has it: image, command, options and confinement of `compose.yaml`."""
+"""Run Redis in a container with the image, command, options and restrictions of `compose.yaml`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.support.servers import free_port, wait_for_port
 from tests.support.waiting import eventually
 
 PORT = 6379
-# The reaper is an image of its own, from a registry; these containers are removed by their fixture.
+# Ryuk, which removes containers, would need another image; here, the fixture removes the containers.
 testcontainers_config.ryuk_disabled = True
 
 
 class ComposedRedis:
-    """One of the two Redis of the stack, in a container.
+    """One of the stack's two Redis servers, in a container.
 
     Args:
         service: `cache` or `queue`.
-        settings: that beat `.env`.
+        settings: settings that override `.env`.
     """
 
     def __init__(self, service: str, **settings: str) -> None:
@@ -48,7 +48,7 @@ class ComposedRedis:
             self.container.with_tmpfs_mount(path)
 
     def is_up(self) -> bool:
-        """Whether it answers."""
+        """Return whether it answers a ping."""
         with redis.Redis.from_url(self.url) as client:
             try:
                 return bool(client.ping())
@@ -56,11 +56,11 @@ class ComposedRedis:
                 return False
 
     def kill(self) -> None:
-        """It is gone at once."""
+        """Kill it."""
         self.container.get_wrapped_container().kill()
 
     def start(self) -> None:
-        """It runs again, with the files it had."""
+        """Start it again with the files that it had."""
         self.container.get_wrapped_container().start()
         wait_for_port(self.port)
 
@@ -70,7 +70,7 @@ Start = Callable[..., ComposedRedis]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts one; each is gone afterwards."""
+    """Return a function that starts a `ComposedRedis`; all are removed at the end."""
     with ExitStack() as running:
 
         def make(service: str, **settings: str) -> ComposedRedis:
@@ -84,6 +84,6 @@ def start() -> Iterator[Start]:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No setting of the developer's own reaches a test."""
+    """Remove the developer's settings from the environment."""
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)

@@ -1,4 +1,4 @@
-"""Real reward servers: gunicorn with two workers, started as users start it."""
+"""Run real reward servers with the same command as users do."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ DATASET: list[dict[str, Any]] = [
 
 
 def clean_environment(**variables: Any) -> dict[str, str]:
-    """This environment without settings of the developer's own, and with `variables`."""
+    """Return the environment without the developer's settings, and with `variables`."""
     names = {*DEFAULTS, *CLIENT_DEFAULTS, "PROMETHEUS_MULTIPROC_DIR"}
     kept = {name: value for name, value in os.environ.items() if name not in names}
     return kept | {name: str(value) for name, value in variables.items()}
 
 
 class RewardServer:
-    """A reward server in processes of its own.
+    """A reward server in its own processes.
 
     Args:
-        folder: for its log.
-        arguments: of the command, beside host and port.
-        command: the module that is run, or a script.
-        cwd: its working folder.
-        variables: of its environment.
+        folder: folder for its log.
+        arguments: arguments of the command, except host and port.
+        command: module of `rewardstack_rules` to run, or the path of a script.
+        cwd: working folder; None for that of the test.
+        variables: environment variables.
     """
 
     def __init__(
@@ -73,36 +73,36 @@ class RewardServer:
             )
 
     def wait_until_ready(self) -> None:
-        """Returns when its log says that it runs."""
+        """Return when its log says that it runs."""
         end = time.monotonic() + START_SECONDS
         while "Running on" not in self.log.read_text():
             assert self.process.poll() is None and time.monotonic() < end, self.log.read_text()
             time.sleep(0.05)
 
     def get(self, path: str, timeout: float = 60, **options: Any) -> requests.Response:
-        """A GET request."""
+        """Send a GET request."""
         return requests.get(self.url + path, timeout=timeout, **options)
 
     def post(self, path: str, body: Any = None, **options: Any) -> requests.Response:
-        """A POST request with `body` as JSON."""
+        """Send a POST request with `body` as JSON; None for no body."""
         if body is not None:
             options["data"] = json.dumps(body)
             options["headers"] = {"Content-Type": "application/json"} | options.get("headers", {})
         return requests.post(self.url + path, timeout=240, **options)
 
     def score(self, *items: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
-        """The scores of `/v1/score`."""
+        """Post items to `/v1/score` and return their scores."""
         reply = self.post("/v1/score", {"items": items}, **options)
         assert reply.status_code == 200, reply.text
         scores: list[dict[str, Any]] = reply.json()["scores"]
         return scores
 
     def processes(self) -> set[int]:
-        """The ids of the processes that answer requests."""
+        """Return the ids of the server's child processes, which handle requests."""
         return {process.pid for process in psutil.Process(self.process.pid).children()}
 
     def stop(self) -> str:
-        """Stops it with SIGTERM; its log."""
+        """Stop it with SIGTERM and return its log."""
         self.process.terminate()
         assert self.process.wait(START_SECONDS) == 0, self.log.read_text()
         return self.log.read_text()
@@ -110,7 +110,7 @@ class RewardServer:
 
 @contextmanager
 def running(folder: Path, *arguments: str, **variables: Any) -> Iterator[RewardServer]:
-    """A `RewardServer` that is ready, and gone afterwards."""
+    """Run a `RewardServer` for the time of the block; yield it when it is ready."""
     server = RewardServer(folder, *arguments, **variables)
     try:
         server.wait_until_ready()
@@ -122,7 +122,7 @@ def running(folder: Path, *arguments: str, **variables: Any) -> Iterator[RewardS
 
 @pytest.fixture(scope="session")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with golden responses."""
+    """Write a data set with golden responses, and return its path."""
     path = tmp_path_factory.mktemp("dataset") / "golden.json"
     path.write_text(json.dumps(DATASET))
     return path
@@ -130,7 +130,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory, dataset: Path) -> Iterator[RewardServer]:
-    """An open server with two workers, custom functions and a data set."""
+    """Run a server with two workers, custom functions and a data set, and without API keys."""
     with running(
         tmp_path_factory.mktemp("server"),
         *("--workers", "2", "--dataset", str(dataset)),
@@ -142,7 +142,7 @@ def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory, datase
 
 @pytest.fixture(scope="session")
 def guarded(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
-    """A server with two API keys and a limit of 100,000 bytes."""
+    """Run a server with two API keys and a limit of 100,000 bytes for bodies."""
     with running(
         tmp_path_factory.mktemp("guarded"),
         *("--workers", "2"),
@@ -154,7 +154,7 @@ def guarded(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 def start(needs_process: None, tmp_path: Path) -> Iterator[Callable[..., RewardServer]]:
-    """Starts a server of the test's own and waits until it is ready."""
+    """Return a function that starts a server for this test and waits until it is ready."""
     with_servers: list[RewardServer] = []
 
     def make(*arguments: str, **options: Any) -> RewardServer:
@@ -171,7 +171,7 @@ def start(needs_process: None, tmp_path: Path) -> Iterator[Callable[..., RewardS
 
 @pytest.fixture
 def redis(needs_redis: None, tmp_path: Path) -> Iterator[Redis]:
-    """A Redis of the test's own."""
+    """Run a Redis for one test."""
     one = Redis(tmp_path)
     yield one
     one.kill()

@@ -1,4 +1,4 @@
-"""A copy of the tree whose settings can be changed."""
+"""Copy the source tree, so that a test can change its settings."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "tests", "benchmarks", 
 
 
 class Copy:
-    """The copy.
+    """A copy of the source tree, without tests and benchmarks.
 
     Args:
-        path: of it.
+        path: folder to create.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,11 +29,11 @@ class Copy:
         shutil.copy(ROOT / ".env", path)
 
     def text(self, name: str) -> str:
-        """Of one file."""
+        """Return the content of a file."""
         return (self.path / name).read_text(encoding="utf-8")
 
     def python(self, *arguments: str, **environ: str) -> tuple[int, str]:
-        """Run Python with the copy's packages; returns its exit status and all that it said."""
+        """Run Python with the copy's packages; return its exit status and output, including standard error."""
         kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         folders = (".", "client", "cli", "verifier", "services/rules")
         places = (self.path / folder for folder in folders)
@@ -51,5 +51,5 @@ class Copy:
 
 @pytest.fixture
 def copy(tmp_path: Path, needs_process: None) -> Copy:
-    """A copy of the tree."""
+    """Create a copy of the source tree."""
     return Copy(tmp_path / "tree")

@@ -1,1 +1,1 @@
-"""What several tiers of tests share."""
+"""Fake servers, fixtures and helpers that several folders of tests share."""

@@ -1,4 +1,4 @@
-"""Certificates for tests, made by OpenSSL."""
+"""Create TLS certificates for tests with OpenSSL."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import NamedTuple
 
 
 class Certificate(NamedTuple):
-    """A certificate and its key, PEM files."""
+    """Paths of a certificate and its private key, both in PEM format."""
 
     certificate: Path
     key: Path
 
     @property
     def settings(self) -> dict[str, str]:
-        """Those that have the gateway show it."""
+        """The settings with which the gateway uses this certificate."""
         return {"TLS_CERTIFICATE": str(self.certificate), "TLS_KEY": str(self.key)}
 
 
 def certificate(folder: Path, name: str = "localhost", authority: Certificate | None = None) -> Certificate:
-    """A certificate for a name, valid for a day.
+    """Create a certificate that is valid for a day.
 
     Args:
-        folder: that it is written to; a certificate of this name in it is overwritten.
-        name: that it is for.
-        authority: that signs it; None for itself.
+        folder: where it is written; an existing certificate with this name is overwritten.
+        name: host name that it is for.
+        authority: certificate that signs it; None for a self-signed one.
     """
     made = Certificate(folder / f"{name}.pem", folder / f"{name}.key")
     signed = ["-CA", str(authority.certificate), "-CAkey", str(authority.key)] if authority else []

@@ -1,4 +1,4 @@
-"""The stack of `compose.yaml` under a name and ports of its own, so that it never meets one that runs beside it."""
+"""Run the stack of `compose.yaml` with its own project name and ports, so that several stacks can run side by side."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from tests.support.servers import free_port
 
 FILE = ROOT / "compose.yaml"
 PORTS = ("REWARD_PORT", "PAGE_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
-"""The settings of the ports that the gateway publishes."""
+"""Settings for the ports that the gateway publishes."""
 MODELS = ("judge", "embedding")
-"""The services that load a model, each with a profile of its name."""
+"""Services that load a model; each has a Compose profile with the same name."""
 COMMAND_SECONDS = 900.0
 PULL_SECONDS = 30.0
-"""For one of the smaller images; a machine that takes longer should pull them before it runs tests."""
+"""Time limit to pull one of the smaller images; on a slower connection, pull the images before you run the tests."""
 
 PASSED_ON = ("BUILD_NETWORK",)
-"""The settings that say something of this machine, not of the stack."""
+"""Settings that describe this machine rather than the stack."""
 
 
 def of_this_machine() -> dict[str, str]:
-    """Those of `PASSED_ON` that the environment has."""
+    """Return the settings of `PASSED_ON` that are set in the environment."""
     return {name: os.environ[name] for name in PASSED_ON if name in os.environ}
 
 
 @functools.cache
 def missing() -> str:
-    """Return why no stack without models can run in containers here; empty if one can."""
+    """Return why a stack without models cannot run in containers on this machine; empty if it can."""
     found, reason = engine.find()
     if found is None:
         return f"no container engine: {reason}"
     images = _missing_images(found, models=False)
     try:
-        # If the first one can be pulled, so can the others: Compose does that.
+        # If the first image can be pulled, assume that Compose can pull the others.
         for image in images[:1]:
             engine.ask(found.docker, "pull", "--quiet", image, seconds=PULL_SECONDS)
     except StackError:
@@ -60,19 +60,21 @@ def missing() -> str:
 
 @functools.cache
 def missing_models() -> str:
-    """Return why no stack with models can run in containers here; empty if one can."""
+    """Return why a stack with models cannot run in containers on this machine; empty if it can."""
     if lacks := missing():
         return lacks
     found = engine.require()
     images = _missing_images(found, models=True)
-    # Some gigabytes, which no test pulls.
+    # These images have gigabytes, so no test pulls them.
     return f"container images are missing: {' '.join(images)}" if images else ""
 
 
 def _missing_images(found: engine.Engine, models: bool) -> list[str]:
-    """Return the images of `compose.yaml` that the engine lacks, of the services that load a model or of the others.
+    """Return the images of `compose.yaml` that the engine lacks, without those that are built on this machine.
 
-    An image that is built here does not count; the one that it is built from does.
+    Args:
+        found: the container engine.
+        models: whether to return the images of the services that load a model, or those of all other services.
     """
     services = ComposeStack(["*"]).configuration()["services"].items()
     images = {one["image"] for name, one in services if "build" not in one and (name in MODELS) == models}
@@ -80,20 +82,20 @@ def _missing_images(found: engine.Engine, models: bool) -> list[str]:
 
 
 class Container(NamedTuple):
-    """One container of the stack, to be killed and started again."""
+    """A container of the stack that a test can kill and start again."""
 
     name: str
 
     def kill(self) -> None:
-        """It is gone at once, as after a crash; the engine does not start it again by itself."""
+        """Kill it, as in a crash; the engine does not restart it."""
         _docker("kill", "--signal", "KILL", self.name)
 
     def start(self) -> None:
-        """It runs again, with the files it had."""
+        """Start it again with the files that it had."""
         _docker("start", self.name)
 
     def inspect(self) -> dict[str, Any]:
-        """All that the engine knows of it."""
+        """Return the output of `docker inspect`."""
         (found,) = json.loads(_docker("inspect", self.name))
         return dict(found)
 
@@ -102,8 +104,8 @@ class ComposeStack:
     """The stack in containers.
 
     Args:
-        profiles: of the services that load a model.
-        settings: that beat `.env`; of the developer's own only `PASSED_ON` count.
+        profiles: the services of `MODELS` to run.
+        settings: settings that override `.env`. Settings in the environment are ignored, except `PASSED_ON`.
     """
 
     def __init__(self, profiles: Sequence[str] = MODELS, **settings: str) -> None:
@@ -115,7 +117,7 @@ class ComposeStack:
         self._compose = DockerCompose(ROOT, build=True)
 
     def _run_dir(self) -> str:
-        """Return a run directory with generated passwords, which goes with this object."""
+        """Return a run directory with generated passwords, which is removed with this object."""
         folder = tempfile.mkdtemp(prefix="rewardstack-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         mounts.write_secrets(load(ROOT, {}), RunDir(folder))
@@ -126,14 +128,14 @@ class ComposeStack:
         return Path(self.environment["RUN_DIR"], "secrets", name).read_text(encoding="utf-8")
 
     def url(self, port: str) -> str:
-        """Of a service at the gateway, by the setting of its port."""
+        """Return a service's URL at the gateway; `port` is one of `PORTS`."""
         return f"http://127.0.0.1:{self.environment[port]}"
 
     def start(self) -> None:
-        """Starts every service, and returns when all are well.
+        """Start all services and return when they are healthy.
 
         Raises:
-            RuntimeError: one does not become well; with what the engine and the services said.
+            RuntimeError: a service does not become healthy; the message has the engine's error and the services' logs.
         """
         try:
             with mock.patch.dict(os.environ, self.environment, clear=True):
@@ -143,36 +145,36 @@ class ComposeStack:
             raise RuntimeError(f"{said}\n{self.run('logs', '--tail', '30')}") from error
 
     def stop(self) -> None:
-        """Stops and removes everything, volumes as well."""
+        """Stop and remove all containers and volumes."""
         with mock.patch.dict(os.environ, self.environment, clear=True):
             self._compose.stop()
 
     def run(self, *arguments: str) -> str:
-        """What a command of `docker compose` prints.
+        """Run a command of `docker compose` and return its standard output.
 
         Raises:
-            RuntimeError: it failed; with what it said.
+            RuntimeError: the command failed; the message has its standard error.
         """
         return _run([*self._compose.docker_compose_command(), *arguments], self.environment)
 
     def containers(self, service: str) -> list[Container]:
-        """The running containers of a service, in the order of their numbers."""
+        """Return the running containers of a service, sorted by their numbers."""
         names = self.run("ps", "--format", "{{.Name}}", service).split()
         return [Container(name) for name in sorted(names, key=lambda name: (len(name), name))]
 
     def configuration(self) -> dict[str, Any]:
-        """The file as the engine reads it, with all settings filled in."""
+        """Return the content of `compose.yaml` with all settings filled in."""
         found: dict[str, Any] = json.loads(self.run("config", "--format", "json"))
         return found
 
 
 @contextmanager
 def running(profiles: Sequence[str] = MODELS, **settings: str) -> Iterator[ComposeStack]:
-    """A healthy stack, which is removed afterwards.
+    """Yield a healthy stack and remove it afterwards.
 
     Args:
-        profiles: of the services that load a model.
-        settings: that beat `.env`.
+        profiles: the services of `MODELS` to run.
+        settings: settings that override `.env`.
     """
     stack = ComposeStack(profiles, **settings)
     try:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.needs import is_fast
 
 PRINTED, LIMIT, TABLE_LIMIT = 0.5, 2.0, 10.0
-"""CPU seconds of the call phase above which a test is printed, fails, and fails if it is a table of cases."""
+"""CPU seconds of the call phase above which a test is printed, a test fails, and a table of cases fails."""
 PROPERTY = "cpu_seconds"
 
 
@@ -34,7 +34,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the fast tests that take long, the slowest first."""
+    """Print the fast tests above `PRINTED`, slowest first."""
     spent: dict[str, float] = {
         report.nodeid: float(str(seconds))
         for reports in terminalreporter.stats.values()

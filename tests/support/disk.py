@@ -1,4 +1,4 @@
-"""A disk of a size that a test chooses, in memory."""
+"""Mount a file system in memory with a size that a test chooses."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ BLOCK = b"\0" * 4096
 
 
 class Disk:
-    """A file system of its own, as long as it is entered.
+    """A tmpfs that is mounted when it is created, and unmounted when its `with` block ends.
 
     Args:
-        path: an empty folder, on which it is mounted.
-        size: such as `12m`.
+        path: empty folder to mount it on.
+        size: size as an option of `mount`, such as `12m`.
 
     Raises:
-        OSError: it may not be mounted.
+        OSError: mounting is not allowed.
     """
 
     def __init__(self, path: Path, size: str) -> None:
@@ -32,15 +32,15 @@ class Disk:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Whatever still stands in it.
+        # `--lazy` unmounts it even if a process still uses it.
         self._run("umount", "--lazy", str(self.path))
 
     def enlarge(self, size: str) -> None:
-        """Give it another size, with all that is on it."""
+        """Change its size and keep its files."""
         self._run("mount", "-o", f"remount,size={size}", str(self.path))
 
     def fill(self) -> None:
-        """Leave no block of it free."""
+        """Fill all free blocks."""
         with self._filling.open("ab", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(BLOCK)

@@ -1,4 +1,4 @@
-"""Clients that send the beginning of a request, and from then on a byte now and then, or never read a reply."""
+"""Run slow clients, which send the rest of a request byte by byte, and clients that never read their replies."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from collections.abc import Sequence
 from types import TracebackType
 
 LITTLE = 4096
-"""Bytes of a reply that one who never reads has room for."""
+"""Receive buffer, in bytes, of a client that never reads."""
 SEGMENT = 536
-"""Bytes of a segment to such a client; a sender makes room for so many segments."""
+"""Maximum TCP segment size of such a client, in bytes; small segments also keep the server's send buffer small."""
 
 
 class Dribble:
-    """So many clients; each whose connection is ended makes another. They are gone when the block is left.
+    """Clients that run in a `with` block; each one reconnects when the server ends its connection.
 
     Args:
         address: host and port of the server.
-        heads: what they begin with, in turn.
-        clients: how many there are.
+        heads: beginnings of requests, which the clients use in turn.
+        clients: number of clients.
         pause: seconds between two bytes.
-        reads: whether they read the answers; those who do not never reconnect.
+        reads: whether the clients read replies. Those that do not read do not notice a closed connection, so they
+            never reconnect.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Dribble:
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Dribble:
-        """Returns when all are there."""
+        """Start the clients and return when all have tried to connect."""
         self._thread.start()
         assert self._there.wait(60)
         return self
@@ -86,7 +87,7 @@ class Dribble:
         return client
 
     def _hear(self, open_ones: dict[int, socket.socket], selector: selectors.BaseSelector, seconds: float) -> None:
-        """Reads what they are answered, and lets those go that are ended."""
+        """Read replies for some seconds, and drop the connections that the server has ended."""
         for key, _ in selector.select(seconds):
             client = open_ones[key.data]
             try:

@@ -1,4 +1,4 @@
-"""An embedding server for the scripts that run by hand and under pytest: a given one, else one of their own."""
+"""Find or start an embedding server for scripts that run by hand and under pytest."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ NONE = "EMBEDDING_SERVER_URL is not set, and no interpreter here has sentence-tr
 
 @contextmanager
 def embedding_url() -> Iterator[str]:
-    """The first server of EMBEDDING_SERVER_URL, else one that is gone afterwards.
+    """Yield the first URL of EMBEDDING_SERVER_URL; if it is not set, run a server for the time of the block.
 
     Raises:
-        unittest.SkipTest: neither is to be had.
+        unittest.SkipTest: the variable is not set, and no server can be started.
     """
     if given := os.environ.get("EMBEDDING_SERVER_URL"):
         yield given.split(",")[0].strip()

@@ -1,4 +1,4 @@
-"""The file that `REWARDSTACK_ENDPOINTS` names, as a stack writes it."""
+"""Write the file that `REWARDSTACK_ENDPOINTS` names, in the way a stack does."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from types import MappingProxyType
 
 
 def write_endpoints(path: Path, servers: Mapping[str, str] = MappingProxyType({}), *, age: float = 0.0) -> None:
-    """Replaces the file as a whole.
+    """Replace the file atomically.
 
     Args:
-        path: of the file.
-        servers: what it names, by variable.
-        age: of its heartbeat, in seconds.
+        path: path of the file.
+        servers: URLs by variable, such as LLM_JUDGE_SERVER_URL.
+        age: age of the heartbeat in seconds.
     """
     write_text(path, json.dumps({"version": 1, "written": time.time() - age, "servers": {**servers}}))
 
 
 def write_text(path: Path, text: str) -> None:
-    """The same with any text."""
+    """Replace the file atomically with any text, for example a broken one."""
     new = path.with_name(f"{path.name}.new")
     new.touch(0o600)
     new.write_text(text)

@@ -1,4 +1,4 @@
-"""Pages whose examples are run as they are printed: files are written, commands and Python run in their order."""
+"""Run the examples of a page as printed: write its files, and run its commands and its Python code in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNSCORED = "samples are unscored; first error: "
 
 
 class Block(NamedTuple):
-    """One code block: its language, the file it is to be written to, its text."""
+    """A code block: its language, the file to write it to (empty for none), and its text."""
 
     language: str
     file: str
@@ -27,7 +27,7 @@ class Block(NamedTuple):
 
 
 def sections(page: str) -> dict[str, list[Block]]:
-    """The code blocks of a page in `docs/` under each heading that has any."""
+    """Return the code blocks of a page in `docs/` by heading; headings without code are left out."""
     parts = re.split(r"^## (.*)\n", (ROOT / "docs" / page).read_text(encoding="utf-8"), flags=re.MULTILINE)
     bodies = dict(zip(parts[1::2], parts[2::2], strict=True))
     found = {heading: [Block(*match) for match in FENCE.findall(body)] for heading, body in bodies.items()}
@@ -35,17 +35,21 @@ def sections(page: str) -> dict[str, list[Block]]:
 
 
 def printed(blocks: Sequence[Block]) -> list[str]:
-    """What the blocks of Python print, by their comments."""
+    """Return the lines that the blocks of Python should print, from the comments after `print(...)`."""
     return [text for block in blocks for text in PRINTED.findall(block.text)]
 
 
 def run(blocks: Sequence[Block], folder: Path, **environment: Any) -> None:
-    """Runs the blocks in a folder: they print what the comments say, and warn of nothing but samples without a score.
+    """Run blocks in a folder, and compare what Python prints with the comments.
 
     Args:
-        blocks: of one section; commands may set variables for what follows, and what they print does not count.
-        folder: where files are written.
-        environment: variables.
+        blocks: blocks of one section. Commands may set variables for later blocks; their output is not compared.
+        folder: working folder, where files are written.
+        environment: additional environment variables.
+
+    Raises:
+        AssertionError: a block fails, Python prints something else, or there is a warning about anything but unscored
+            samples.
     """
     programs, log = Path(sys.executable).parent, "commands.log"
     script = ["set -eu"]

@@ -1,4 +1,4 @@
-"""Explanations, and the steps in them."""
+"""Explain requests, and find steps in the explanations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rewardstack.settings import Settings
 
 
 def explained(request: Request, *, on_error: OnError | None = None) -> Explanation:
-    """How a request comes to its score under the environment's settings."""
+    """Explain how a request gets its score, with the settings of the environment."""
     return asyncio.run(explain(request, Settings.from_env(), on_error=on_error, limit=60))
 
 
 def named(steps: Sequence[Step], name: str) -> list[dict[str, Any]]:
-    """The facts of all steps of a name, wherever they stand, in order."""
+    """Return the facts of all steps with a name, including nested steps, in order."""
     return [step.facts for step in _all(steps) if step.name == name]
 
 

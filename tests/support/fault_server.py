@@ -1,8 +1,19 @@
-"""A reward server's interface with faults on demand, for what a real one cannot be made to do.
+"""A fake reward server with faults on demand, for cases that a real server cannot reproduce.
 
-`python fault_server.py [PORT]` prints its port. `POST /_set {"mode": …, "delay": seconds}` changes how it scores,
-`GET /_stats` tells what it was asked. Every response scores its length in characters; `said` are fields of its score
-that differ.
+`python fault_server.py [PORT]` prints its port. The score of a response is its length in characters. `GET /_stats`
+returns counts of the requests, and in `twice` the responses that it got more than once. `POST /_set` changes its
+behavior:
+
+    mode            how `/v1/score` replies: `ok`; an HTTP status; `hang`, also for `/health`; `drop`, which closes the
+                    connection; `garbage`, which is no JSON; `short`, which lacks a score; or `nan`
+    delay           seconds before a reply of `/v1/score`
+    headers         headers of replies with the HTTP status of `mode`
+    said            fields that replace those of each score
+    names           rules that `/v1/reward_types` lists
+    fingerprint     their fingerprint
+    fields          their fields
+    types_refused   whether `/v1/reward_types` replies 503
+    gateway_delay   seconds before `/gateway/health` replies 404
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What jobs need beside a reward server: a queue that persists, and workers to be killed."""
+"""Run what jobs need in addition to a reward server: a persistent queue, and workers that a test can kill."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ START_SECONDS = 200
 
 
 class Queue(Redis):
-    """A real Redis that keeps everything on disk, also when it is killed.
+    """A real Redis that keeps all data on disk, even if it is killed.
 
     Args:
-        folder: for its files.
-        options: further options of `redis-server`; they beat `PERSISTENT`.
+        folder: folder for its files.
+        options: additional options of `redis-server`, which override `PERSISTENT`.
     """
 
     def __init__(self, folder: Path, *options: str) -> None:
@@ -27,12 +27,12 @@ class Queue(Redis):
 
 
 class Worker(Program):
-    """A worker in a process of its own.
+    """A worker in its own process.
 
     Args:
-        folder: for its log.
-        environment: of it.
-        name: of its log file.
+        folder: folder for its log.
+        environment: all its environment variables.
+        name: name of its log file, without `.log`.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str], name: str = "worker") -> None:
@@ -41,20 +41,20 @@ class Worker(Program):
         self.start()
 
     def start(self) -> None:
-        """Starts it, or starts it again; returns at once."""
+        """Start it, also after a kill; return without waiting until it is ready."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "rewardstack_rules.jobs.worker"], stderr=log, env=self._environment
             )
 
     def wait_until_ready(self) -> None:
-        """Returns when its log says that it runs."""
+        """Return when its log says that this process runs."""
         mine, end = f'-{self.process.pid}"', time.monotonic() + START_SECONDS
         while '"Running as ' not in self.log.read_text() or mine not in self.log.read_text():
             assert self.process.poll() is None and time.monotonic() < end, self.log.read_text()
             time.sleep(0.05)
 
     def stop(self) -> int:
-        """Stops it with SIGTERM; its exit status."""
+        """Stop it with SIGTERM and return its exit status."""
         self.process.terminate()
         return self.process.wait(START_SECONDS)

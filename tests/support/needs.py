@@ -1,7 +1,7 @@
-"""What a test needs of the machine: a fixture each, which marks the test and skips it where that is missing.
+"""Fixtures for what a test needs on the machine: they skip the test if it is missing, and mark it.
 
-A fixture or a test that starts processes of its own names one of them. Tests that name none, and are not marked
-`nightly`, are fast: `make check` runs them.
+A test or fixture that starts processes must use one of these fixtures. Tests that use none and are not marked `nightly`
+are fast: `make check` runs them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tests.support import compose
 from tests.support.disk import Disk
 
 MARKERS = ("engine", "model", "stack", "process")
-"""A test that has the fixture `needs_engine` has the marker `engine`, and so on; heaviest first."""
+"""Markers, most expensive first; a test with the fixture `needs_engine` gets the marker `engine`, and so on."""
 NIGHTLY = "nightly"
-"""The marker of tests that take too long for `make test`; those that need a model have it, too."""
+"""The marker of tests that take too long for `make test`; all tests that need a model get it, too."""
 
 
 def is_fast(item: pytest.Item) -> bool:
@@ -36,7 +36,7 @@ def is_fast(item: pytest.Item) -> bool:
 
 @contextmanager
 def no_programs() -> Iterator[None]:
-    """Hide every program of the machine: nothing is on PATH, nor where Debian keeps nginx."""
+    """Hide all programs: PATH has none, and the system folders where Debian installs nginx are not searched."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", "/nonexistent")
         patch.setattr(packages, "SYSTEM_DIRECTORIES", ())
@@ -45,7 +45,7 @@ def no_programs() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def needs_process() -> None:
-    """Processes that live for one test or one module."""
+    """Require processes that run for one test or one module."""
 
 
 def _program(name: str) -> None:
@@ -55,57 +55,57 @@ def _program(name: str) -> None:
 
 @pytest.fixture(scope="session")
 def needs_nginx(needs_process: None) -> None:
-    """An nginx of the test's own."""
+    """Require an nginx that the test starts."""
     _program("nginx")
 
 
 @pytest.fixture(scope="session")
 def needs_redis(needs_process: None) -> None:
-    """A Redis of the test's own."""
+    """Require a Redis that the test starts."""
     _program("redis-server")
 
 
 @pytest.fixture(scope="session")
 def needs_compiler(needs_process: None) -> None:
-    """The compiler `g++`, with which programs of the policy are built."""
+    """Require the compiler `g++`, which compiles the policy's programs."""
     _program("g++")
 
 
 @pytest.fixture(scope="session")
 def needs_openssl(needs_process: None) -> None:
-    """The command `openssl`, which makes certificates."""
+    """Require the command `openssl`, which creates certificates."""
     _program("openssl")
 
 
 @pytest.fixture(scope="session")
 def needs_curl(needs_process: None) -> None:
-    """The command `curl`, with which pages show requests."""
+    """Require the command `curl`, which examples in the documentation use."""
     _program("curl")
 
 
 @pytest.fixture(scope="session")
 def needs_prometheus(needs_process: None) -> None:
-    """Prometheus, and the command `promtool` that comes with it."""
+    """Require Prometheus and its command `promtool`."""
     _program("prometheus")
     _program("promtool")
 
 
 @pytest.fixture(scope="session")
 def needs_browser(needs_process: None) -> None:
-    """Chromium, and the driver that comes with it."""
+    """Require Chromium and its driver."""
     _program("chromium")
     _program("chromedriver")
 
 
 @pytest.fixture(scope="session")
 def needs_shellcheck(needs_process: None) -> None:
-    """The command `shellcheck`."""
+    """Require the command `shellcheck`."""
     _program("shellcheck")
 
 
 @pytest.fixture(scope="session")
 def needs_mount(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The right to mount file systems."""
+    """Require permission to mount file systems."""
     try:
         with Disk(tmp_path_factory.mktemp("mounted"), "1m"):
             pass
@@ -115,14 +115,14 @@ def needs_mount(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="session")
 def needs_helm(needs_process: None) -> None:
-    """Helm, which renders charts."""
+    """Require Helm, which renders charts."""
     if not helm():
         pytest.skip("helm is not installed")
 
 
 @pytest.fixture(scope="session")
 def needs_compose(needs_process: None) -> None:
-    """The command `docker compose`, with or without an engine."""
+    """Require the command `docker compose`; no engine has to run."""
     _program("docker")
     try:
         engine.ask("docker", "compose", "version")
@@ -132,25 +132,25 @@ def needs_compose(needs_process: None) -> None:
 
 @pytest.fixture(scope="session")
 def needs_stack(needs_nginx: None, needs_redis: None) -> None:
-    """The services as `make up` starts them without containers."""
+    """Require what `make up` needs to start services without containers."""
 
 
 @pytest.fixture(scope="session")
 def needs_engine() -> None:
-    """A container engine with Compose, and the images of a stack without models."""
+    """Require a container engine with Compose, and the images of a stack without models."""
     if lacks := compose.missing():
         pytest.skip(lacks)
 
 
 @pytest.fixture(scope="session")
 def needs_model_images(needs_engine: None) -> None:
-    """The images of the model servers."""
+    """Require the images of the model servers."""
     if lacks := compose.missing_models():
         pytest.skip(lacks)
 
 
 @pytest.fixture(scope="session")
 def needs_model() -> None:
-    """The model servers' environment and the small models."""
+    """Require the model servers' virtual environment and the small demo models."""
     if not environment.is_ready(Models(Path(settings.load(ROOT)["MODELS_DIR"]))):
         pytest.skip("the model servers are not installed: make models, or set MODELS_DIR to where they are")

@@ -1,14 +1,14 @@
-"""A replica of a judge, an embedding server and a reward server in one, which can be made ill.
+"""A fake replica that is a judge, an embedding server and a reward server in one, with faults on demand.
 
-`python replica.py [PORT]` prints its port. `POST /_set` changes how it answers, `GET /_stats` tells how many requests
-for scores it got, and how many it answered well.
+`python replica.py [PORT]` prints its port. `GET /_stats` returns the number of requests for scores (`requests`), and of
+those that got one (`answered`). `POST /_set` changes its behavior:
 
-    ill       empty for a healthy one; an HTTP status; `slow`, with a 500 after a second; `html`, `empty` or `error`,
-              each with status 200; `hang`, which answers /health; `reset`, which breaks off its reply
+    ill       the fault; empty for none. An HTTP status; `slow`: status 500 after a second; `html`, `empty` or `error`:
+              status 200 with such a body; `hang`: no reply, except from /health; `reset`: an incomplete reply
     delay     seconds that a request takes
-    limit     requests at a time beyond which it answers 503
-    poison    a word: a request with it in its body gets 500
-    bytes     of a body beyond which it answers 413
+    limit     maximum number of concurrent requests; it replies 503 to others
+    poison    a word; it replies 500 to a request whose body contains it
+    bytes     maximum size of a body; it replies 413 to larger ones
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def scores(body: Any) -> Any:
 
 
 async def spoil(request: web.Request, ill: str) -> web.StreamResponse:
-    """Answer as an ill replica does."""
+    """Reply with a fault; `ill` is one of the values in the module docstring."""
     if ill == "slow":
         await asyncio.sleep(1.0)
         return web.json_response({"error": "CUDA error"}, status=500)

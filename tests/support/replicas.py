@@ -1,4 +1,4 @@
-"""What a model server on another node keeps on shared storage: its endpoints and its heartbeat."""
+"""Write the file that a model server on another node keeps on shared storage: its URL and its heartbeat."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ VARIABLE = "LLM_JUDGE_SERVER_URL"
 
 
 def write(path: Path, url: object, written: float, variable: str = VARIABLE) -> Path:
-    """Write the file as a stack does: whole or not at all, and for its owner alone.
+    """Write the file as a stack does: atomically, and readable only for its owner. Return its path.
 
     Args:
-        path: of the file.
-        url: of the server.
-        written: the heartbeat.
-        variable: under which it stands.
+        path: path of the file.
+        url: URL of the server.
+        written: time of the heartbeat, in seconds since the epoch.
+        variable: variable whose value is the URL.
     """
     new = path.with_suffix(".new")
     new.touch(mode=0o600)

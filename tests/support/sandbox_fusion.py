@@ -1,7 +1,7 @@
-"""A scripted SandboxFusion: its `/run_code`, written from its sources (bytedance/SandboxFusion, commit 469de08).
+"""A fake SandboxFusion with the endpoint `/run_code`, after its source code (bytedance/SandboxFusion, commit 469de08).
 
-It runs Python as SandboxFusion does with `isolation: none`: in a new folder, with the server's environment, until a
-limit of elapsed time. Files are fetched afterwards.
+It runs Python as SandboxFusion does with `isolation: none`: in a new folder, with the server's environment, up to a
+limit of elapsed time. The reply then contains the files of `fetch_files`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from typing import Any
 from tests.support.threaded import serving
 
 OUTPUT_BYTES = 219_264
-"""How much of a long output arrived when the router of the real one was run."""
+"""Maximum bytes of an output in a reply, as measured with the real SandboxFusion."""
 
 
 @dataclass
 class Fusion:
-    """A server, the requests that it got, and its faults.
+    """A running server, the requests that it got, and its faults.
 
     Attributes:
         url: its base URL.
         asked: the bodies of the requests, as JSON objects.
-        faults: the faults of the next requests: an HTTP status, `SandboxError`, `late` (over `run_timeout`), or a
-            reply's text.
-        always: the fault of all other requests; None if they are answered.
+        faults: faults of the next requests: an HTTP status, `SandboxError`, `late` (the program exceeds
+            `run_timeout`), or any other text, which is then the reply.
+        always: fault of all other requests; None if they get a normal reply.
         retry_after: seconds in the header Retry-After of replies with status 503.
     """
 
@@ -48,7 +48,7 @@ class Fusion:
 
 @contextmanager
 def sandbox_fusion() -> Iterator[Fusion]:
-    """A server on a port of its own."""
+    """Run a server on a free port."""
     fusion = Fusion()
 
     class Handler(BaseHTTPRequestHandler):
@@ -84,7 +84,7 @@ def sandbox_fusion() -> Iterator[Fusion]:
             self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with serving(Handler) as fusion.url:
         yield fusion

@@ -1,4 +1,4 @@
-"""A pipeline around one scorer."""
+"""Score items with a pipeline that has one scorer."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SOURCE = "rule_remote_any"
 
 
 def pipeline_of(scorer: Scorer[Any], cache: ResultCache | None = None, tenant: str = "") -> Pipeline:
-    """A pipeline whose rules are all this scorer."""
+    """Return a pipeline in which all rules are scored by `scorer`."""
     kept = ResultCache(Settings.from_env({})) if cache is None else cache
     return Pipeline(RouteTable(builtin_routes()), {"rule": lambda _: scorer}, kept, tenant)
 
 
 async def scored(pipeline: Pipeline, *items: Item, limit: float | None = 60, on_error: Any = "none") -> Sequence[Score]:
-    """The scores of items."""
+    """Return the scores of items, in order."""
     requests = [Request(SOURCE, one.solution, list(one.references), one.extra) for one in items]
     return await pipeline.score(requests, limit=limit, on_error=on_error)
 
 
 def context(timeout: float = 60, limit: float | None = None) -> Context:
-    """A caller's context."""
+    """Return a context for a scorer, as a caller with these time limits would have."""
     caller = Deadline(timeout, limit)
     return Context(SharedDeadline(caller), caller)

@@ -1,4 +1,4 @@
-"""Settings that are secret, each with a value of its kind."""
+"""Give every secret setting a valid value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from services.stack.settings import SECRETS, SETTINGS
 
 
 def all_secrets(word: str) -> dict[str, str]:
-    """Every secret setting, by name; its value is the word, or holds it."""
+    """Return a value for each secret setting, by name; all values contain `word`."""
     return {name: _value(SETTINGS[name].kind, word) for name in SECRETS}
 
 

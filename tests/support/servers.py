@@ -1,4 +1,4 @@
-"""Servers that tests start, stop and freeze: a faulty reward server, a real Redis."""
+"""Start, freeze and kill servers in tests: fake servers with faults on demand, and a real Redis."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ FAULT_SERVER = Path(__file__).with_name("fault_server.py")
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["aiohttp.web"])
-"""Forks the fake servers from one process that has imported aiohttp: milliseconds each instead of half a second."""
+"""Forks fake servers from a process that has imported aiohttp: a start takes milliseconds, not half a second."""
 
 
 WORKER_COUNT = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 PORTS = range(10_000 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), 32_000, WORKER_COUNT)
-"""Below those that the kernel gives to outgoing connections; each process of a test run has its own."""
+"""Ports below those that the kernel uses for outgoing connections; each process of pytest-xdist has different ones."""
 _given: set[int] = set()
 
 
 class Process(Protocol):
-    """What `subprocess` and `multiprocessing` have in common."""
+    """A process of `subprocess` or `multiprocessing`."""
 
     @property
     def pid(self) -> int | None: ...
@@ -47,16 +47,16 @@ class Process(Protocol):
 
 
 class Served:
-    """A server in a process of its own, to be frozen and killed."""
+    """A server in its own process, which a test can freeze."""
 
     process: Process
 
     def freeze(self) -> None:
-        """It accepts connections and does not answer."""
+        """Stop the process (SIGSTOP): it accepts connections, but does not reply."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """It continues."""
+        """Continue the process after `freeze`."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -65,22 +65,22 @@ class Served:
 
 
 class Program(Served):
-    """A server that is a program."""
+    """A server that is started as a command."""
 
     process: subprocess.Popen[bytes]
 
     def kill(self) -> None:
-        """It is gone."""
+        """Kill the process and wait for its end."""
         self.process.kill()
         self.process.wait()
 
 
 class FaultServer(Served):
-    """A server with faults on demand, in a process of its own.
+    """A fake server with faults on demand, in its own process.
 
     Args:
-        port: to listen on; 0 for one that was not used before, for clients remember what a URL has told.
-        script: the server; it prints its port.
+        port: port to listen on; 0 for one that was never used, because clients cache facts about a URL.
+        script: script of the server, which prints its port and handles `/_set` and `/_stats`.
     """
 
     process: ForkServerProcess
@@ -95,29 +95,29 @@ class FaultServer(Served):
         self.url = f"http://127.0.0.1:{self.port}"
 
     def kill(self) -> None:
-        """It is gone."""
+        """Kill the process and wait for its end."""
         self.process.kill()
         self.process.join()
 
     def set(self, **state: Any) -> None:
-        """Changes how it behaves from now on."""
+        """Change its behavior; the script describes the options."""
         body = json.dumps(state).encode()
         request = urllib.request.Request(f"{self.url}/_set", body, {"Content-Type": "application/json"})
         urllib.request.urlopen(request).read()
 
     def stats(self) -> dict[str, Any]:
-        """What it was asked so far; missing counts are 0."""
+        """Return its counts of requests since its start; missing counts are 0."""
         with urllib.request.urlopen(f"{self.url}/_stats") as reply:
             counts: dict[str, Any] = json.load(reply)
         return {"requests": 0, "items": 0, "probes": 0, "scored": 0, "authorized": 0, "types": 0, **counts}
 
 
 class Redis(Program):
-    """A real Redis on a port of its own, without persistence.
+    """A real Redis on a free port, without persistence.
 
     Args:
-        folder: for its files.
-        options: further options of `redis-server`.
+        folder: folder for its files.
+        options: additional options of `redis-server`.
     """
 
     def __init__(self, folder: Path, *options: str) -> None:
@@ -127,13 +127,13 @@ class Redis(Program):
         self.start()
 
     def start(self) -> None:
-        """Starts it, or starts it again."""
+        """Start it, also after a kill, and return when it listens."""
         self.process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
         wait_for_port(self.port)
 
 
 def _run(script: Path, port: int, output: Connection) -> None:
-    """Run a server's script; what it prints goes to `output`."""
+    """Run a server's script in this process, with its standard output redirected to `output`."""
     die_with_parent(os.getppid())
     os.dup2(output.fileno(), sys.stdout.fileno())
     sys.argv = [str(script), str(port)]
@@ -141,7 +141,7 @@ def _run(script: Path, port: int, output: Connection) -> None:
 
 
 def free_port() -> int:
-    """A port that nothing listens on, and that this process never gave before."""
+    """Return a port that nothing listens on, and that this function has not returned before in this process."""
     while True:
         port = random.choice(PORTS)
         if port not in _given:
@@ -151,7 +151,7 @@ def free_port() -> int:
 
 
 def wait_for_port(port: int, seconds: float = 60.0) -> None:
-    """Returns when something listens on `port`; raises TimeoutError when nothing does in time."""
+    """Return when something listens on `port`; raise TimeoutError if nothing does within `seconds`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
@@ -164,7 +164,7 @@ def wait_for_port(port: int, seconds: float = 60.0) -> None:
 
 @contextmanager
 def fault_server(port: int = 0) -> Iterator[FaultServer]:
-    """A `FaultServer` that is gone afterwards."""
+    """Run a `FaultServer` for the time of the block."""
     server = FaultServer(port)
     try:
         yield server

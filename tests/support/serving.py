@@ -1,4 +1,4 @@
-"""Serves a fake server's routes in a process of its own, which prints its port."""
+"""Run a fake server with aiohttp: the main function of the scripts that tests start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aiohttp import web
 
 
 def run(routes: Iterable[web.RouteDef]) -> None:
-    """Serves until it is ended, on the port that the command line names, else on any."""
+    """Print the port, and serve until the process is killed; the port is the first argument, else a free one."""
     asyncio.run(_serve(routes, int(sys.argv[1]) if len(sys.argv) > 1 else 0))
 
 

@@ -1,4 +1,4 @@
-"""A judge or embedding server that says which model it serves, and never answers what it is asked to score."""
+"""A fake judge or embedding server that says which model it serves, but never replies to requests for scores."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10
 
 
 class SilentModel:
-    """Answers GET requests; of POST requests it reads all, and sends nothing, or a byte now and then.
+    """A server that replies to GET requests, and reads POST requests without a complete reply.
 
     Args:
         trickles: whether it sends the head of a reply to a POST request, and then spaces one by one.
-        is_mute: whether it answers no GET request, either.
+        is_mute: whether it does not reply to GET requests, either.
     """
 
     def __init__(self, *, trickles: bool = False, is_mute: bool = False) -> None:
@@ -35,11 +35,11 @@ class SilentModel:
         self._thread.start()
 
     def waiting(self) -> int:
-        """Return how many requests wait for their reply: their connections are open."""
+        """Return the number of open connections with a request that waits for its reply."""
         return len(self._open)
 
     def close(self) -> None:
-        """End it, and break every connection."""
+        """Stop the server and close all connections."""
         self._stop.set()
         self._thread.join()
 
@@ -77,7 +77,7 @@ class SilentModel:
 
 @contextmanager
 def silent_model(*, trickles: bool = False, is_mute: bool = False) -> Iterator[SilentModel]:
-    """A `SilentModel` while the block runs; arguments as its."""
+    """Run a `SilentModel` for the time of the block; the arguments are those of `SilentModel`."""
     model = SilentModel(trickles=trickles, is_mute=is_mute)
     try:
         yield model

@@ -1,7 +1,7 @@
-"""List skipped tests by reason: a pytest plugin for fixtures that skip.
+"""A pytest plugin that lists skipped tests by reason.
 
-pytest reports the place of the test, so that `-ra` prints a line for each. This reports the place of the fixture, and
-`-ra` prints a line for each reason, with the number of tests.
+If a fixture skips a test, pytest reports the location of the test, so `-ra` prints a line for each test. This plugin
+reports the location of the fixture, so `-ra` prints one line for each reason, with the number of tests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 def pytest_runtest_makereport(
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Report where a fixture skips."""
+    """Replace the location of the test by that of the fixture that skips it."""
     report = yield
     skipped = call.excinfo is not None and isinstance(call.excinfo.value, pytest.skip.Exception)
     if call.excinfo is not None and skipped and report.when == "setup" and isinstance(report.longrepr, tuple):

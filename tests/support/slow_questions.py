@@ -1,4 +1,4 @@
-"""What isolated processes run, with a question of mathematics that takes for ever."""
+"""An entry function for isolated processes, with answers that are never decided."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from rewardstack_rules.scoring import task
 
 FOR_EVER = "31415926535"
-"""An answer that holds it is never decided."""
+"""The comparison of an answer that contains this text never ends."""
 
 
 def execute(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What `task.execute` gives, unless a question takes for ever."""
+    """Return the result of `task.execute`; loop forever if an answer contains `FOR_EVER`."""
     while any(FOR_EVER in answer for answer, *_ in asked.get("questions", ())):
         pass
     return task.execute(asked)

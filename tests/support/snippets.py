@@ -1,8 +1,9 @@
-"""The fenced blocks of code on the pages: who runs each, or why nobody does, is said in `tests/cases/snippets.json`.
+"""Find the fenced code blocks of the documentation, and what `tests/cases/snippets.json` says about each.
 
-A row is of the blocks of a page in a language that begin with its words; the first row that fits counts. It has either
-`test`, which runs them, or `here`, how `tests/cli/test_snippets.py` does, or `reason`, why no test can. Of a block that
-shows what is printed, running it is to compare it with that.
+A row of this file applies to the blocks of a `page` with a `language` (default: any) whose text starts with `begins`;
+for each block, the first such row counts. It has one of three fields: `test`, the test that runs the blocks; `here`,
+how `tests/cli/test_snippets.py` runs them; or `reason`, why no test runs them. A block that shows output is not run,
+but compared with the output.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", "client/README.md", "services/*/README.md", "examples/**/*.md", "docs/*.md"]
 ROWS: list[dict[str, str]] = json.loads((ROOT / "tests/cases/snippets.json").read_text(encoding="utf-8"))
 FIGURES = r"\w+://[^\s,│]+|\d[\d,]*(?:\.\d+)*"
-"""What differs between a page and the machine of a test: addresses and figures."""
+"""Regular expression for what may differ between a page and a test's output: URLs and numbers."""
 STOP_SECONDS = 60
 _BLOCK = re.compile(r"^( *)```([^`\n]*)\n(.*?)^\1``` *$", re.MULTILINE | re.DOTALL)
 
 
 class Snippet(NamedTuple):
-    """A block of code.
+    """A code block.
 
     Args:
-        page: where it is, below the root of the tree.
-        line: its first one.
-        language: what stands behind the fence; empty for nothing.
-        text: without the fences and the indentation.
+        page: path of its page, relative to the root of the tree.
+        line: number of its first line.
+        language: text after the opening fence; empty if there is none.
+        text: its text without fences and indentation.
     """
 
     page: str
@@ -45,7 +46,7 @@ class Snippet(NamedTuple):
     text: str
 
     def row(self) -> dict[str, str] | None:
-        """What is said of it; None for nothing."""
+        """Return the row of `snippets.json` for this block; None if there is none."""
         return next((row for row in ROWS if self._fits(row)), None)
 
     def _fits(self, row: dict[str, str]) -> bool:
@@ -54,7 +55,7 @@ class Snippet(NamedTuple):
 
 
 def snippets() -> list[Snippet]:
-    """All of them, page by page."""
+    """Return the code blocks of all pages, page by page."""
     found = []
     for page in sorted({path for pattern in PAGES for path in ROOT.glob(pattern)}):
         text, name = page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()
@@ -65,23 +66,26 @@ def snippets() -> list[Snippet]:
 
 
 def blocks_of(page: str) -> list[tuple[str, str]]:
-    """Language and text of each block of a page, in order."""
+    """Return the language and the text of each block of a page, in order."""
     return [(one.language, one.text) for one in snippets() if one.page == page]
 
 
 def block(page: str, language: str, begins: str) -> str:
-    """The text of the one block of a page in a language that begins so."""
+    """Return the text of the only block of a page with this language whose text starts with `begins`."""
     [found] = [text for kind, text in blocks_of(page) if kind == language and text.startswith(begins)]
     return found
 
 
 def assert_shown(block: str, printed: str, differs: str = FIGURES) -> None:
-    """Each line of a block is one of those that were printed, in that order, but for the widths of a table's columns.
+    """Check that all lines of a block were printed, in this order; other lines may be between them.
 
     Args:
-        block: of a page.
-        printed: by the command that the page says printed it.
-        differs: matches what may be another on each machine.
+        block: output as the page shows it. The widths of table columns are not compared.
+        printed: output of the command.
+        differs: regular expression for text that may differ between machines.
+
+    Raises:
+        AssertionError: a line is missing.
     """
 
     def plain(text: str) -> list[str]:
@@ -93,17 +97,17 @@ def assert_shown(block: str, printed: str, differs: str = FIGURES) -> None:
 
 @contextmanager
 def staying(commands: str, ready: str, log: Path, cwd: Path, environment: Mapping[str, str]) -> Iterator[None]:
-    """Runs commands of which the last starts a server that stays; it is gone afterwards.
+    """Run commands of which the last one is a server, and stop the server when the block ends.
 
     Args:
-        commands: of a shell.
-        ready: what the server prints when it is.
-        log: the file that what it prints is written to.
-        cwd: where they run.
-        environment: of theirs.
+        commands: shell commands.
+        ready: text that the server prints when it is ready.
+        log: file for the output.
+        cwd: working folder.
+        environment: all environment variables of the commands.
 
     Raises:
-        AssertionError: they end, or the server does not become ready.
+        AssertionError: the commands end, or the server does not become ready.
     """
     with log.open("wb") as file:
         process = subprocess.Popen(

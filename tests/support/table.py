@@ -48,5 +48,5 @@ def _message(error: Exception) -> str:
 
 @pytest.fixture
 def table() -> Table:
-    """The cases of this test; see `Table.case`."""
+    """Return the table to which this test adds its cases with `Table.case`."""
     return Table()

@@ -1,4 +1,4 @@
-"""An HTTP server out of a handler of the standard library, in a thread of the test's own process."""
+"""Run an HTTP server of the standard library in a thread of the test's process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Its base URL, while it serves on a port of its own."""
+    """Serve requests with `handler` on a free port for the time of the block; yield the base URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()

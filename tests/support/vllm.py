@@ -1,4 +1,7 @@
-"""A real vLLM on the processor, with the small model; it takes half a minute to start, so one serves a whole run."""
+"""Run a real vLLM on the CPU with the small demo model.
+
+A start takes half a minute, so the tests of a run share one server, the fixture `vllm`.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,9 @@ from tests.support.servers import free_port
 
 START_SECONDS = 240
 DTYPE = "float32"
-"""Processors with units for matrices (AMX) give other values for other batches in bfloat16."""
+"""In bfloat16, results depend on the batch on CPUs with AMX."""
 CACHE_GIB = "1"
-"""For keys and values; with it a server takes some 3 GiB of memory."""
+"""Size of the KV cache; with it, a server takes about 3 GiB of memory."""
 
 
 def make_reward_models(folder: Path) -> Path:
@@ -39,13 +42,13 @@ def make_reward_models(folder: Path) -> Path:
 
 
 class VllmServer:
-    """A vLLM in a process group of its own.
+    """A vLLM server in its own process group.
 
     Args:
-        model: to serve.
-        log: file for what it says.
-        flags: further ones of vLLM.
-        environment: further variables of it.
+        model: model to serve.
+        log: file for its output.
+        flags: additional flags of vLLM.
+        environment: additional environment variables.
     """
 
     def __init__(self, model: Model, log: Path, *flags: str, **environment: str) -> None:
@@ -73,7 +76,7 @@ class VllmServer:
             )
 
     def wait(self) -> None:
-        """Returns when it is healthy; raises RuntimeError with its last output when it ended or takes too long."""
+        """Return when it is healthy; raise RuntimeError with its last output if it ends or takes too long."""
         end = time.monotonic() + START_SECONDS
         while not self._is_healthy():
             if self._process.poll() is not None or time.monotonic() > end:
@@ -89,15 +92,15 @@ class VllmServer:
             return False
 
     def freeze(self) -> None:
-        """It accepts connections and does not answer."""
+        """Stop its processes (SIGSTOP): it accepts connections, but does not reply."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """It continues."""
+        """Continue its processes after `freeze`."""
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """It is gone, with all that it started."""
+        """Kill it and all processes that it started."""
         self._signal(signal.SIGKILL)
         self._process.wait()
 
@@ -107,12 +110,12 @@ class VllmServer:
 
 
 def models() -> Models:
-    """Where the model servers' environment and the small model are: MODELS_DIR, which checkouts can share."""
+    """Return the folder of the model servers' virtual environment and the small models (MODELS_DIR)."""
     return Models(Path(settings.load(ROOT)["MODELS_DIR"]))
 
 
 def missing() -> str:
-    """What this machine lacks for a vLLM; empty for nothing."""
+    """Return what this machine lacks to run vLLM; empty if nothing is missing."""
     here = models()
     if not Path(here.python).exists() or engine.find(here.python) is None:
         return f"there is no vLLM in {here.venv}; `make up` makes it, MODELS_DIR names another"
@@ -122,19 +125,19 @@ def missing() -> str:
 
 
 def small_model() -> Model:
-    """The small model as vLLM is given it."""
+    """Return the small demo model."""
     return Model(source=str(models().small_judge), name=SMALL, is_local=True)
 
 
 @contextmanager
 def running(log: Path, *flags: str, model: Model | None = None, **environment: str) -> Iterator[VllmServer]:
-    """A healthy server, which is stopped afterwards.
+    """Yield a healthy server and kill it afterwards.
 
     Args:
-        log: file for what it says.
-        flags: further ones of vLLM.
-        model: to serve; None for the small one.
-        environment: further variables of it.
+        log: file for its output.
+        flags: additional flags of vLLM.
+        model: model to serve; None for the small demo model.
+        environment: additional environment variables.
     """
     server = VllmServer(model or small_model(), log, *flags, **environment)
     try:
@@ -146,13 +149,13 @@ def running(log: Path, *flags: str, model: Model | None = None, **environment: s
 
 @contextmanager
 def running_together(folder: Path, count: int) -> Iterator[list[VllmServer]]:
-    """Several servers whose prefix caches can be emptied (`POST /reset_prefix_cache`), started at the same time.
+    """Yield several servers, which start concurrently and whose prefix caches can be reset (`/reset_prefix_cache`).
 
-    Each computes on one processor: left to themselves, all of them choose the same ones.
+    Each server is bound to one core, because by default all of them would choose the same cores.
 
     Args:
-        folder: for their logs.
-        count: how many.
+        folder: folder for their logs.
+        count: number of servers.
     """
     cores = sorted(os.sched_getaffinity(0))
     servers = []
@@ -170,6 +173,6 @@ def running_together(folder: Path, count: int) -> Iterator[list[VllmServer]]:
 
 @pytest.fixture(scope="session")
 def vllm(needs_model: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
-    """The one real judge of the test run."""
+    """Run the real judge that all tests of a run share."""
     with running(tmp_path_factory.mktemp("vllm") / "log") as server:
         yield server

@@ -1,4 +1,4 @@
-"""Two who wait for one call, one of them impatient."""
+"""Score the same sample twice concurrently, with a short and a long timeout."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from rewardstack import Request, score
 
 
 def impatient_and_patient(source: str) -> dict[str, tuple[str, float]]:
-    """Status and seconds of two calls for one sample: the first gives up after 50 ms, the second after 5 s.
+    """Return the status and the seconds of two concurrent calls for one sample, by `impatient` and `patient`.
+
+    The timeouts are 50 ms and 5 s.
 
     Args:
-        source: the sample's `data_source`; to be scored in between.
+        source: `data_source` of the sample; scoring it should take longer than 50 ms and less than 5 s.
     """
     results: dict[str, tuple[str, float]] = {}
 

@@ -1,4 +1,4 @@
-"""Waits until something holds, with a long timeout: on a busy machine even correct code is slow."""
+"""Wait until a condition holds, with a long timeout, because correct code can be slow on a busy machine."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ SECONDS = 60.0
 def eventually(
     holds: Callable[[], object], what: Callable[[], str] = lambda: "it never came to hold", seconds: float = SECONDS
 ) -> None:
-    """Returns when something holds.
+    """Return when a condition holds.
 
     Args:
-        holds: asks whether it does, twenty times a second.
-        what: says what does not, for the error.
-        seconds: to wait at most.
+        holds: the condition; it is called twenty times a second.
+        what: returns the error message.
+        seconds: maximum time to wait.
 
     Raises:
-        AssertionError: it does not in time.
+        AssertionError: the condition does not hold in time.
     """
     end = time.monotonic() + seconds
     while not holds():

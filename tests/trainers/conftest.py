@@ -1,4 +1,4 @@
-"""What the tests of each trainer share: where the servers are, and how they say what was checked."""
+"""Fixtures of the tests that run a trainer: the server's URL, and a report of what was checked."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ Report = Callable[[int, str], None]
 
 @pytest.fixture(scope="session")
 def reward_url() -> str:
-    """Of the reward server that `make trainers` has started, whose judge is at `LLM_JUDGE_SERVER_URL`."""
+    """Return the URL of the reward server that `make trainers` has started; its judge is `LLM_JUDGE_SERVER_URL`."""
     return os.environ["REWARD_SERVER_URL"]
 
 
 @pytest.fixture(scope="session")
 def report() -> Report:
-    """Says how many samples were scored, and in a few words what held; a trainer's line is made of these."""
+    """Return a function that reports the number of samples and, in a few words, what was checked.
+
+    `make trainers` prints these reports as the trainer's line.
+    """
     path = Path(os.environ["TRAINERS_REPORT"])
 
     def say(samples: int, checked: str) -> None:

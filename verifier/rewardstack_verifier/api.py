@@ -1,4 +1,4 @@
-"""Define the public functions: extract, parse, compare, verify and explain."""
+"""Define the public functions: `extract`, `parse`, `equivalent`, `verify` and `explain`."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def equivalent(answer: str, reference: Reference, options: Options = DEFAULT) ->
         options: only `tolerance` and `simplified` are used.
 
     Raises:
-        ValueError: an option is unknown or out of range.
+        ValueError: the extraction mode is unknown, or the tolerance is out of range.
         TypeError: the answer is not a string, or the reference is neither a string nor a finite number.
     """
     _check_options(options)
@@ -169,7 +169,7 @@ def verify(response: str, reference: Reference | Sequence[Reference], options: O
             arithmetic must be finished (`simplified`).
 
     Raises:
-        ValueError: an option is unknown or out of range.
+        ValueError: the extraction mode is unknown, or the tolerance is out of range.
         TypeError: the response is not a string, or a reference is neither a string nor a finite number.
     """
     _check_options(options)

@@ -24,7 +24,10 @@ MAX_BARS = 20
 """Maximum number of absolute value bars, each of which the parser tries as opening and as closing."""
 
 MAX_ITEMS = 50
-"""Maximum number of members of a list of boxes. `boxes` reads one box more, so that a longer list is not compared."""
+"""Maximum number of boxes that are compared as one list.
+
+`extraction.boxes` reads one box more, so that a longer list exceeds `comparison.lists.MAX_ITEMS` and is not compared.
+"""
 
 CACHED_TEXTS = 1024
 """Number of texts whose `refusal` is cached, because references and answers repeat."""

@@ -20,7 +20,7 @@ DECIDERS = {
 
 
 def read_out(solution: str, references: Sequence[str], options: Options = DEFAULT) -> dict[str, Any]:
-    """Return the answers that `ask` reads, and the step that decides the verdict, as JSON types.
+    """Return the extracted answer, the answers in the references, and the step that decides the verdict, as JSON types.
 
     Args:
         solution: text of the response; a response longer than `MAX_RESPONSE` has no answer.

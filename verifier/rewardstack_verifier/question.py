@@ -22,7 +22,7 @@ CACHED_REFERENCES = 2048
 
 
 class Ruling(NamedTuple):
-    """The verdict on a response.
+    """The verdict on a response inside this package; `api.Verdict` adds the answer and how it was compared.
 
     Args:
         right: whether the response is right; None if the references do not allow a verdict.

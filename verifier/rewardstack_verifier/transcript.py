@@ -8,14 +8,14 @@ turn with its role, `last_turn` the last message of the policy, by these rules:
   An empty assistant turn right after another one is ignored: some chat templates append such a generation prompt.
 - Text after an end token is dropped until a header or tool output follows.
 - In gpt-oss's harmony format, only the final channel is the answer; analysis and commentary are not.
-- Tool output is removed: `<tool_response>…</tool_response>`, `<information>…</information>`, `output` code blocks.
-  A closing tag without an opening one has no effect. An opening tag that is never closed hides the text up to the next
-  end token, header, `</think>` or tag of the same name.
+- Tool output is removed: `<tool_response>…</tool_response>`, `<information>…</information>`, code blocks whose
+  language is `output`. A closing tag without an opening one has no effect. An opening tag that is never closed hides
+  the text up to the next end token, header, `</think>` or tag of the same name.
 - A special token between two equal quotation marks or backticks is text.
 
 Tool calls and reasoning are written by the policy and are kept. If a trainer decodes with `skip_special_tokens=True`,
-only tags such as `<tool_response>` remain. Turns are then not guessed: a line `assistant` is text. All functions take
-linear time.
+only tags such as `<tool_response>` remain. Turns are then not guessed: a line that is only `assistant` is text. All
+functions take linear time.
 
 The supported chat templates are those of Qwen (ChatML), Llama 3, Gemma 1 to 4, Mistral, DeepSeek, Seed-OSS, gpt-oss,
 Phi, GLM, Kimi, MiniMax and Granite. Gemma 4: https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4.
@@ -270,9 +270,9 @@ class _Reader:
         self._is_blank = True
         self._previous = ""  # text of the previous turn, used if the current turn stays blank
         self._channel = ""
-        self._is_start = True  # no header, tool output or end yet; an end token before any text is ignored
+        self._is_start = True  # no header, tool output or end token yet; an end token before any text is ignored
         self._is_instruction = False  # in Mistral's `[INST]`
-        self._open = ""
+        self._open = ""  # opening tag of the unclosed tool output
         self._role = ""  # role of the current turn if it is not the assistant's
         self._is_new = True  # the next text starts a turn
         self._turns: list[tuple[str, list[str]]] = []
@@ -365,7 +365,7 @@ class _Reader:
             self._state = _State.ENDED
 
     def _keep_unless_blank(self, token: str) -> None:
-        """Drop a begin-of-text token at the start of a turn; later the token is text, such as `<s>` in HTML."""
+        """Keep a begin-of-text token as text (`<s>` is also an HTML tag), but drop it at the start of a turn."""
         if not self._is_blank:
             self.read(token)
 

@@ -1,4 +1,4 @@
-"""Decide the questions of `question.ask`. This can be slow, so call it in a process that can be killed."""
+"""Decide the questions that `question.ask` returns. This can be slow: call it in a process that can be killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def decide_response(solution: str, references: Sequence[str], options: Options =
         options: options of the verification.
 
     Returns:
-        The verdict. If all references are empty or cannot be parsed, no answer is wrong: `right` is True or None.
+        The verdict. If no reference can be parsed, `right` is True if the texts are the same, else None.
     """
     question = ask(solution, references, options)
     return question if isinstance(question, Ruling) else decide(question)
@@ -45,7 +45,7 @@ def decide_with_trace(question: Question) -> tuple[Ruling, list[str]]:
 
 
 def _decide(question: Question) -> Ruling:
-    # Imported here, because only isolated processes need the libraries that these modules load.
+    # Imported here, because only isolated processes need the libraries that these modules load (Flint).
     from rewardstack_verifier.comparison.decimals import use_tolerance
     from rewardstack_verifier.comparison.simplification import is_simplified
     from rewardstack_verifier.reading.readings import is_readable

@@ -1,4 +1,4 @@
-"""What the tests of the embedding similarity share: a server with faults on demand."""
+"""Fixture of the tests of embedding similarity: a fake server with faults on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STAND_IN = Path(__file__).with_name("stand_in.py")
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
-    """A stand-in for an embedding server, to which EMBEDDING_SERVER_URL points."""
+    """Run a fake embedding server, and set EMBEDDING_SERVER_URL."""
     one = FaultServer(script=STAND_IN)
     monkeypatch.setenv("EMBEDDING_SERVER_URL", one.url)
     yield one

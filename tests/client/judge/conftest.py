@@ -1,4 +1,4 @@
-"""What the judge's tests share: a server with faults on demand, and samples."""
+"""Fixtures of the judge's tests: a fake judge with faults on demand, and samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JUDGE = "llm_judge_remote_test"
 
 @pytest.fixture(scope="session")
 def one_judge() -> Iterator[FaultServer]:
-    """The server of the whole run."""
+    """Run the fake judge that all tests share."""
     server = FaultServer(script=FAKE_JUDGE)
     yield server
     server.kill()
@@ -28,31 +28,32 @@ def one_judge() -> Iterator[FaultServer]:
 
 @pytest.fixture
 def judge(one_judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
-    """A judge to which LLM_JUDGE_SERVER_URL points, without memory of other tests on either side.
+    """Reset the fake judge and the client, and set LLM_JUDGE_SERVER_URL.
 
-    No request counts as stuck within a minute: on a busy machine, hedges would change the number of requests.
+    A request counts as stuck only after a minute, because on a busy machine, hedges would change the number of
+    requests.
     """
     monkeypatch.setattr(endpoint, "MIN_STUCK", 60.0)
-    monkeypatch.setattr(client, "_clients", {})  # an earlier test's may know that the judge stalls
+    monkeypatch.setattr(client, "_clients", {})  # a client of an earlier test may know that the judge stalls
     forget(one_judge, monkeypatch)
     yield one_judge
-    for loop, used in client._clients.items():  # else it continues to probe a judge that stalled
+    for loop, used in client._clients.items():  # otherwise it keeps probing a judge that stalled
         asyncio.run_coroutine_threadsafe(used.close(), loop).result(10)
 
 
 def forget(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reset the judge, and use no verdict that the client has cached, so that the next case starts like a test."""
+    """Reset the judge, and make the client's cached verdicts invalid, so that the next case starts like a new test."""
     judge.set(reset=True)
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", judge.url)
     monkeypatch.setenv("JUDGE_REVISION", uuid.uuid4().hex)
 
 
 def sample(solution: str = "It is 42.", reference: Any = "42", **extra: Any) -> Request:
-    """One sample, with further fields of `extra_info`."""
+    """Return a sample; `extra` are additional fields of its `extra_info`."""
     return Request(JUDGE, solution, reference, {"problem": "What is 6 times 7?", **extra})
 
 
 def asked(judge: FaultServer) -> list[dict[str, Any]]:
-    """The bodies of the chat requests that the judge was sent."""
+    """Return the bodies of the chat requests that the judge got."""
     bodies: list[dict[str, Any]] = judge.stats()["bodies"]
     return bodies

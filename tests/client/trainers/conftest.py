@@ -1,4 +1,4 @@
-"""Trainers' modules that need a package of the trainer, loaded with stand-ins for it."""
+"""Load trainers' modules with fake versions of the packages that they import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 
 def loaded(monkeypatch: pytest.MonkeyPatch, name: str, stand_ins: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Load `rewardstack.trainers.NAME` for this test alone, with the attributes of stand-ins by the module's name."""
+    """Load `rewardstack.trainers.NAME` for this test; `stand_ins` has the attributes of each fake module by name."""
     for path, attributes in stand_ins.items():
         parts = path.split(".")
         for package in (".".join(parts[: at + 1]) for at in range(len(parts))):
@@ -22,20 +22,20 @@ def loaded(monkeypatch: pytest.MonkeyPatch, name: str, stand_ins: Mapping[str, M
                 monkeypatch.setitem(sys.modules, package, module)
         sys.modules[path].__dict__.update(attributes)
     own = f"rewardstack.trainers.{name}"
-    monkeypatch.setitem(sys.modules, own, ModuleType(own))  # the end of the test undoes the import, too
+    monkeypatch.setitem(sys.modules, own, ModuleType(own))  # so that the import is undone at the end of the test
     del sys.modules[own]
     return importlib.import_module(own)
 
 
 @pytest.fixture
 def skyrl(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module for SkyRL."""
+    """Load the module for SkyRL."""
     base = {"BaseTextEnv": type("BaseTextEnv", (), {}), "BaseTextEnvStepOutput": SimpleNamespace}
     return loaded(monkeypatch, "skyrl", {"skyrl_gym.envs.base_text_env": base})
 
 
 class InspectScore(SimpleNamespace):
-    """Inspect's `Score`; without a value if it is unscored."""
+    """A fake of Inspect's `Score`; its value is None if it is unscored."""
 
     @classmethod
     def unscored(cls, **fields: Any) -> InspectScore:
@@ -44,7 +44,7 @@ class InspectScore(SimpleNamespace):
 
 @pytest.fixture
 def inspect_ai(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module for Inspect."""
+    """Load the module for Inspect."""
     names = {name: lambda: None for name in ("Scorer", "Target", "mean", "stderr")}
     scorer = {**names, "Score": InspectScore, "scorer": lambda metrics: lambda function: function}
     return loaded(

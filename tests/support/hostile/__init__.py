@@ -1,1 +1,1 @@
-"""Hostile requests of every kind that is known, and what every answer to one must be."""
+"""Generate hostile requests of all known kinds, and check the replies to them."""

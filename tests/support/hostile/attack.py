@@ -1,4 +1,4 @@
-"""One hostile request: the bytes that are sent, what comes back, and what is wrong with that."""
+"""Send one hostile request, given as bytes, and find what is wrong with the reply."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 SECONDS = 60.0
-"""That an answer may take at most: a busy machine has others to serve."""
+"""Maximum seconds until a reply; long, because the machine may be busy."""
 REFUSALS = frozenset({400, 401, 404, 405, 408, 409, 411, 413, 414, 415, 422, 429, 431, 501})
+"""Statuses with which a server may refuse a hostile request."""
 NAMED = frozenset({400, 413, 415, 422})
-"""Refusals that name what is to blame."""
+"""Statuses of refusals whose body must name the invalid field."""
 TAKEN = (200, 202)
+"""Statuses of accepted requests."""
 BUSY = 503
 RIGHT = 1.0
-"""The value of each neighbour of a hostile sample."""
+"""The right value of each neighbor of a hostile sample."""
 
 
 class Attack(NamedTuple):
-    """A request.
+    """A hostile request.
 
     Args:
-        kind: of it.
-        pieces: what is written, one after the other.
+        kind: its kind, a key of `kinds.KINDS`.
+        pieces: bytes to send, one piece after another.
         pause: seconds between two pieces.
-        broken: whether it is no whole HTTP, so that it may have no answer, or one of the HTTP server's own.
-        neighbours: places of samples, among those of its batch, that are right whatever becomes of the others.
-        scored: whether the batch has scores whatever the hostile sample is: it is that sample's outcome alone.
+        broken: whether it is incomplete or invalid HTTP: there may be no reply, or one from the HTTP server itself.
+        neighbours: indices of samples in the same batch that must be scored as right.
+        scored: whether the batch must be scored: a hostile value here affects only its own sample.
     """
 
     kind: str
@@ -48,16 +50,16 @@ class Attack(NamedTuple):
 
 
 Make = Callable[[Random], Attack]
-"""What makes a request of some kind."""
+"""A generator of requests of one kind."""
 
 
 class Reply(NamedTuple):
-    """What came back.
+    """A reply.
 
     Args:
-        status: of HTTP.
-        headers: names in lower case.
-        body: all of it.
+        status: HTTP status.
+        headers: headers with names in lower case.
+        body: the whole body.
     """
 
     status: int
@@ -65,20 +67,20 @@ class Reply(NamedTuple):
     body: bytes
 
     def json(self) -> Any:
-        """The body, None where it is no JSON."""
+        """Return the parsed body; None if it is not JSON."""
         with suppress(ValueError, RecursionError):
             return json.loads(self.body)
         return None
 
 
 def message(method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
-    """A request as HTTP/1.1 writes it, with the length of its body unless the headers say how long it is.
+    """Return an HTTP/1.1 request; Content-Length is added unless `headers` define the length.
 
     Args:
-        method: of HTTP.
-        target: path and query, as they are.
-        body: as it is.
-        headers: beside the host's; one that is given replaces that of the same name.
+        method: HTTP method.
+        target: path and query, which are not escaped.
+        body: the body.
+        headers: additional headers, which replace default headers with the same name.
     """
     given = {"Host": "rewardstack", "Connection": "close", "Content-Type": "application/json", **(headers or {})}
     if not {"Content-Length", "Transfer-Encoding"} & given.keys():
@@ -88,18 +90,18 @@ def message(method: str, target: str, body: bytes = b"", headers: Mapping[str, s
 
 
 def send(url: str, attack: Attack) -> Reply | None:
-    """What a server answers; None where it closes the connection without a word.
+    """Send a request and return the reply; None if the server closes the connection without a valid reply.
 
     Args:
-        url: of the server.
-        attack: is sent whole, or for as long as the server reads it.
+        url: base URL of the server.
+        attack: the request; sending stops when the server closes the connection.
 
     Raises:
-        TimeoutError: nothing comes for `SECONDS`.
+        TimeoutError: nothing arrives for `SECONDS`.
     """
     address = urlsplit(url)
     with socket.create_connection((address.hostname or "", address.port or 80), SECONDS) as connection:
-        with suppress(BrokenPipeError, ConnectionResetError):  # it has answered before it read all
+        with suppress(BrokenPipeError, ConnectionResetError):  # the server replied before it read everything
             _write(connection, attack.pieces, attack.pause)
             if attack.broken:
                 connection.shutdown(socket.SHUT_WR)
@@ -122,11 +124,11 @@ def _read(connection: socket.socket) -> Reply:
 
 
 def complaint(attack: Attack, reply: Reply | None) -> str:
-    """What is wrong with an answer of any server; empty if nothing is.
+    """Return what is wrong with the reply of any server; empty if nothing is.
 
     Args:
-        attack: that was answered.
-        reply: the answer.
+        attack: the request.
+        reply: the reply, or None.
     """
     if reply is None:
         return "" if attack.broken else "no answer"
@@ -145,11 +147,11 @@ def complaint(attack: Attack, reply: Reply | None) -> str:
 
 
 def unclear(attack: Attack, reply: Reply | None) -> str:
-    """What is wrong with how a reward server says no to whole HTTP; empty where nothing is.
+    """Return why a reward server's refusal of valid HTTP is unclear; empty if it is clear or not a refusal.
 
     Args:
-        attack: that was answered.
-        reply: the answer.
+        attack: the request.
+        reply: the reply, or None.
     """
     if reply is None or attack.broken or reply.status < 300:
         return ""
@@ -160,7 +162,7 @@ def unclear(attack: Attack, reply: Reply | None) -> str:
 
 
 def _values(reply: Reply) -> list[Any] | None:
-    """The values of a batch, None where the answer has none."""
+    """Return the values of a batch; None if the reply has none."""
     said = reply.json()
     if not isinstance(said, dict):
         return None

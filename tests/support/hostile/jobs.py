@@ -1,4 +1,4 @@
-"""Hostile requests to `/jobs`."""
+"""Generate hostile requests to `/jobs`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PARTS = ("0", "1", "2", "", "true", "%31", "1&partial=0")
 
 
 def samples(rng: Random) -> Attack:
-    """A job of which something is hostile: a sample in it, a line, or the form."""
+    """Submit a job with something hostile: a sample, the line format, the form, or the content type."""
     value = VALUES[rng.choice(list(VALUES))](rng)
     place = rng.choice(list(places(SAMPLES)))
     line = planted(SAMPLE, rng.choice([found[2:] for found in places(SAMPLES) if found[1:2] == (MIDDLE,)]), value)
@@ -55,7 +55,7 @@ def samples(rng: Random) -> Attack:
 
 
 def _form(rng: Random, content: bytes) -> bytes:
-    """A form with some files of any names."""
+    """Return a multipart form with one to three parts with the same content and name."""
     name = rng.choice(["file", "", "../../etc/passwd", "a" * 2000])
     part = (
         f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'.encode() + content
@@ -71,7 +71,7 @@ def _key(rng: Random) -> Mapping[str, str]:
 
 
 def inquiry(rng: Random) -> Attack:
-    """A question about a job that is not there, or for a page of results that no book has."""
+    """Request an unknown or malformed job id, with odd values for the page of results."""
     ident = rng.choice([*ODD_IDS, f"{rng.getrandbits(128):032x}", rng.choice(CONTROLS) * rng.randint(1, 32)])
     query = {"start": rng.choice(NUMBERS), "count": rng.choice(NUMBERS), "partial": rng.choice(PARTS)}
     chosen = "&".join(f"{name}={quote(text, safe='%&=')}" for name, text in query.items() if rng.random() < 0.7)

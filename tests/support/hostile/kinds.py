@@ -1,4 +1,4 @@
-"""Every kind of hostile request."""
+"""Collect all kinds of hostile requests."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from tests.support.hostile import jobs, protocols, wire
 from tests.support.hostile.attack import Attack, Make
 
 KINDS: dict[str, Make] = {**protocols.KINDS, **jobs.KINDS, **wire.KINDS}
-"""What makes one, by its name."""
+"""Generators of requests, by kind."""
 
 
 def make(kind: str, seed: int, number: int) -> Attack:
-    """A hostile request, the same one for the same arguments.
+    """Return a hostile request; the same arguments give the same request.
 
     Args:
         kind: one of `KINDS`.
-        seed: of the run.
-        number: of the request among those of its kind.
+        seed: seed of the run.
+        number: number of the request among those of its kind.
     """
     return KINDS[kind](Random(f"{seed} {kind} {number}"))

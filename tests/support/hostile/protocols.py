@@ -1,4 +1,4 @@
-"""Whole requests of every protocol with something hostile in one place, whichever."""
+"""Generate valid HTTP requests of all trainers' protocols, with something hostile in one place of the body."""
 
 from __future__ import annotations
 
@@ -55,23 +55,23 @@ BODIES: dict[str, dict[str, Any]] = {
 HOLE = "a hole that no text has"
 BATCHES = ("items", "prompts", "responses", "golden_responses", "query", "labels")
 OFTEN = 5
-"""How often more than others the protocol is chosen that says all of each sample."""
+"""Extra weight of `/v1/score`, whose bodies have all fields of a sample, when a protocol is chosen."""
 MIDDLE = 1
-"""The place of a batch where what is hostile has neighbours."""
+"""Index of the sample in a batch of three whose neighbors are both checked."""
 
 
 def laborious() -> dict[str, Any]:
-    """An ordinary sample, never seen before, that is right and too long to be decided outside of a verifier's child."""
+    """Return a new right sample that is so long that only an isolated process may score it."""
     return {**SAMPLE, "solution_str": f"{uuid.uuid4()} ".ljust(2 * MAX_INLINE, "0") + ANSWER}
 
 
 def planted(body: Any, place: Place, value: str) -> bytes:
-    """A body as JSON, with something else in a place.
+    """Return a body as JSON, with the value at one place replaced.
 
     Args:
-        body: as it would be well.
-        place: keys and positions from the top; the last one may be new.
-        value: in JSON, however deep.
+        body: a valid body.
+        place: keys and indices from the top to the place; the last key may be new.
+        value: the new value as JSON text, which may be invalid or very deep.
     """
     return json.dumps(_replaced(body, place)).replace(json.dumps(HOLE), value).encode("utf-8", "surrogatepass")
 
@@ -86,7 +86,7 @@ def _replaced(body: Any, place: Place) -> Any:
 
 
 def places(body: Any, at: Place = ()) -> Iterator[Place]:
-    """Every place in a body: the whole, all that is within, and in each object one that is new."""
+    """Yield all places in a body: the whole body, each value in it, and a new key in each object."""
     yield at
     if isinstance(body, dict):
         yield (*at, "unheard-of")
@@ -96,22 +96,22 @@ def places(body: Any, at: Place = ()) -> Iterator[Place]:
 
 
 def neighbours(place: Place) -> tuple[int, ...]:
-    """The samples that must not notice what stands in a place."""
+    """Return the indices of the samples that a hostile value at a place must not affect."""
     return (MIDDLE - 1, MIDDLE + 1) if len(place) > 1 and place[0] in BATCHES and place[1] == MIDDLE else ()
 
 
 def is_outcome(place: Place) -> bool:
-    """Whether anything that stands in a place is an outcome of its sample, and never makes a request malformed."""
+    """Return whether a hostile value at a place only affects the score of its sample, and never fails the request."""
     return bool(neighbours(place)) and place[2:3] in (("solution_str",), ("ground_truth",), ("extra_info",))
 
 
 def anywhere(kind: str, make: MakeValue, rng: Random) -> Attack:
-    """A request with a hostile value somewhere.
+    """Return a request with a hostile value at a random place.
 
     Args:
-        kind: of the value.
-        make: makes the value.
-        rng: chooses.
+        kind: kind of the value, a key of `VALUES`.
+        make: generates the value.
+        rng: chooses the protocol, the place and the value.
     """
     target = rng.choice([*BODIES, *["/v1/score"] * OFTEN])
     body = BODIES[target]
@@ -122,7 +122,7 @@ def anywhere(kind: str, make: MakeValue, rng: Random) -> Attack:
 
 
 def bomb(rng: Random) -> Attack:
-    """A body that is small to send and large to read."""
+    """Return a request whose body needs much more memory when it is parsed."""
     target = rng.choice(list(BODIES))
     many = rng.randint(1000, 200_000)
     item = planted(SAMPLE, ("extra_info",), VALUES["types"](rng))
@@ -142,7 +142,7 @@ def bomb(rng: Random) -> Attack:
 
 
 def encoded(rng: Random) -> Attack:
-    """A body that says it is compressed, in another alphabet, or of another type."""
+    """Return a request whose body is compressed, in another character set, of another type, random or cut off."""
     target, body = rng.choice(list(BODIES.items()))
     text = json.dumps(body)
     content, headers = rng.choice(

@@ -1,4 +1,4 @@
-"""Sends hostile requests to a reward server, kind by kind, and checks after each kind that it is still healthy."""
+"""Send hostile requests to a reward server, kind by kind, and check after each kind that it still scores."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from tests.support.hostile.protocols import SAMPLE, laborious
 from tests.support.waiting import eventually
 
 NO_REPLY = 0
-"""The status of a request that had no answer."""
+"""Status in `counts` of a request without a reply."""
 JOB_ENDS = ("finished", "failed", "canceled")
 JOBS_READ = 10
-"""Jobs of a run whose results are read."""
+"""Maximum number of jobs of a run whose results are read."""
 
 
 class StressTest:
-    """Fails at the first answer that should not be.
+    """Sends hostile requests, and fails at the first wrong reply.
 
     Args:
-        url: of a reward server with a queue and a worker.
-        seed: the same one makes the same requests.
-        servers: asks for the ids of the server's processes, which must stay the same.
+        url: base URL of a reward server with a queue and a worker.
+        seed: seed of the requests.
+        servers: returns the ids of the server's processes, which must not change.
+
+    Attributes:
+        counts: number of requests by kind and HTTP status.
     """
 
     def __init__(self, url: str, seed: int, servers: Callable[[], object]) -> None:
@@ -35,10 +38,10 @@ class StressTest:
         self._jobs: list[tuple[Attack, str]] = []
 
     def run(self, count: int) -> None:
-        """Sends at least `count` requests, as many of each kind.
+        """Send at least `count` requests, the same number of each kind.
 
         Raises:
-            AssertionError: an answer is wrong, a process ended, or an ordinary sample has a wrong score.
+            AssertionError: a reply is wrong, a process ended, or an ordinary sample has a wrong score.
         """
         for kind in KINDS:
             before = self._servers()
@@ -58,7 +61,7 @@ class StressTest:
             self._jobs.append((attack, reply.json()["job_id"]))
 
     def _look_after(self, kind: str) -> None:
-        """Ordinary samples have their scores, also one that a verifier's child decides."""
+        """Check the scores of two ordinary samples, one of which needs an isolated process."""
         body = json.dumps({"items": [SAMPLE, laborious()]}).encode()
         ordinary = Attack(f"after {kind}", (message("POST", "/v1/score", body),), neighbours=(0, 1))
         reply = send(self._url, ordinary)

@@ -1,4 +1,4 @@
-"""What every answer to a hostile request must be, and that a request is the same for the same seed."""
+"""Test the checks of replies, and that the same seed gives the same request."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BROKEN = Attack("some", (), broken=True)
 
 
 def reply(status: int, body: Any, **headers: str) -> Reply:
-    """An answer in JSON."""
+    """Return a reply with a JSON body."""
     return Reply(status, headers, json.dumps(body).encode())
 
 
 def scores(*values: float | None) -> dict[str, Any]:
-    """The body of an answer with these values."""
+    """Return the body of a reply with scores of these values."""
     return {"scores": [{"value": value} for value in values]}
 
 
@@ -42,7 +42,7 @@ def scores(*values: float | None) -> dict[str, Any]:
     ],
 )
 def test_complaint(attack: Attack, answer: Reply | None, expected: str) -> None:
-    """An answer that harms is told from one that does not."""
+    """`complaint` finds what is wrong with a reply, and accepts right replies."""
     found = complaint(attack, answer)
 
     assert expected in found and bool(expected) == bool(found)
@@ -59,12 +59,12 @@ def test_complaint(attack: Attack, answer: Reply | None, expected: str) -> None:
     ],
 )
 def test_unclear(answer: Reply, expected: str) -> None:
-    """A refusal that does not say what is to blame is told from one that does."""
+    """`unclear` finds refusals that do not name the invalid field."""
     assert expected in unclear(WHOLE, answer) and bool(expected) == bool(unclear(WHOLE, answer))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_seed(kind: str) -> None:
-    """The same seed makes the same request, another one another."""
+    """The same seed gives the same request, and different seeds give different requests."""
     assert make(kind, 1, 2) == make(kind, 1, 2)
     assert len({make(kind, seed, 2) for seed in range(20)}) > 1

@@ -1,4 +1,4 @@
-"""Hostile values, as JSON writes them: each stands where an ordinary one is expected."""
+"""Generate hostile values as JSON text, which replace ordinary values in a request."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ TYPES = ("null", "true", "0", "-1.5", '""', "[]", "{}", "[[]]", '[null, "a"]', '
 
 
 def depth(rng: Random) -> str:
-    """Lists, objects or both in turn, nested 50 to 2,000 deep."""
+    """Return lists, objects or both in turn, nested 50 to 2,000 levels deep."""
     levels = rng.randint(50, 2000)
     opening, closing = rng.choice([("[", "]"), ('{"a":', "}"), ('[{"a":', "}]"), ("[0,", "]")])
     return opening * levels + "1" + closing * levels
 
 
 def number(rng: Random) -> str:
-    """A number that no machine's own type holds, or none that JSON has."""
+    """Return a number that machine types cannot hold exactly, or that JSON does not have, such as NaN."""
     digits = rng.randint(15, rng.choice([30, 400, 5000, 40_000]))
     long = ("9" * digits, "-" + "9" * digits, f"1e{digits}", f"-1e{digits}", f"1e-{digits}", "0." + "3" * digits)
     return rng.choice([*long, *NO_NUMBERS])
 
 
 def text(rng: Random) -> str:
-    """Control characters, halves of surrogates, planted verdicts, or very much of something."""
+    """Return a string with control characters, unpaired surrogates, a planted verdict, or many equal characters."""
     made = rng.choice(
         [
             "".join(rng.choices(CONTROLS, k=rng.randint(1, 50))),
@@ -53,7 +53,7 @@ def text(rng: Random) -> str:
 
 
 def formula(rng: Random) -> str:
-    """Mathematics that takes for ever where nobody bounds it."""
+    """Return math that would take forever without limits."""
     many = rng.randint(10, rng.choice([50, 500, 5000]))
     made = rng.choice(
         [
@@ -76,7 +76,7 @@ def formula(rng: Random) -> str:
 
 
 def wrong_type(rng: Random) -> str:
-    """Something of another type than is expected."""
+    """Return a value that has another type than expected in most places."""
     return rng.choice(TYPES)
 
 

@@ -1,4 +1,4 @@
-"""Bodies that are cut off, that dribble, or whose length is a lie."""
+"""Generate requests whose body is cut off, sent slowly, or has a wrong length."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from tests.support.hostile.protocols import BODIES, SAMPLES
 
 TARGETS = {**BODIES, "/jobs": SAMPLES}
 PAUSE = 0.01
-"""Seconds between the pieces of a body that dribbles."""
+"""Seconds between two pieces of a body that is sent slowly."""
 PIECES = 20
 LENGTHS = ("-1", "+5", "5, 5", "1e3", "0x10", "9" * 30, "", "5 5", "²")
 CHUNKED = {"Transfer-Encoding": "chunked"}
 
 
 def cut_off(rng: Random) -> Attack:
-    """A body whose sender goes before it has sent it all."""
+    """Return a request whose sender closes the connection before it has sent everything."""
     target, body = _ordinary(rng)
     whole = message("POST", target, body, {"Expect": "100-continue"} if rng.random() < 0.1 else None)
     return Attack("cut off", (whole[: rng.randint(1, len(whole) - 1)],), broken=True)
 
 
 def dribbled(rng: Random) -> Attack:
-    """A body that comes in small pieces, whole in the end; it is scored as any other."""
+    """Return a valid request that is sent in small pieces; it must be scored."""
     target, body = _ordinary(rng)
     whole = message("POST", target, body)
     cuts = sorted(rng.sample(range(1, len(whole)), PIECES))
@@ -34,7 +34,7 @@ def dribbled(rng: Random) -> Attack:
 
 
 def lengths(rng: Random) -> Attack:
-    """A body that is longer or shorter than is said, or whose length is no number."""
+    """Return a request whose Content-Length is too large, too small or not a number."""
     target, body = _ordinary(rng)
     off = len(body) + rng.choice([-1, 1]) * rng.randint(1, len(body))
     said = rng.choice([str(off), rng.choice(LENGTHS)])
@@ -43,7 +43,7 @@ def lengths(rng: Random) -> Attack:
 
 
 def chunks(rng: Random) -> Attack:
-    """A body in chunks that are none."""
+    """Return a request with invalid chunked encoding."""
     target, body = _ordinary(rng)
     half = len(body) // 2
     first = b"%x\r\n%s\r\n" % (half, body[:half])

@@ -1,1 +1,1 @@
-"""A steady load of samples whose worth is known, what is done to a stack meanwhile, and what became of each sample."""
+"""Put a stack under a steady load of samples with known scores, disturb it, and report what became of each sample."""

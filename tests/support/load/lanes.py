@@ -1,4 +1,4 @@
-"""The load: which samples are sent by which way, how often, and the right score of each."""
+"""Define the load: which samples are sent, over which route, how often, and the right score of each."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from rewardstack import Request
 from tests.support.load.outcomes import Known
 
 RULES = 4000
-"""Samples for the rules; they come round again as well."""
+"""Number of different samples for the rules; they are sent repeatedly."""
 
 
 @dataclass(frozen=True)
 class Lane:
-    """A steady stream of samples by one way.
+    """A steady stream of samples to one service.
 
     Args:
-        name: of it.
-        way: by which addresses the client finds the services: a name of the load's.
+        name: name of the stream in the report.
+        way: set of service URLs that the client uses, such as `direct` or `server` (a key of `Load`'s `addresses`).
         every: seconds between two batches.
-        batch: samples in one.
-        samples: that are sent in turn, and from the first again after the last.
+        batch: number of samples in a batch.
+        samples: samples to send in order; after the last one, the first is sent again.
     """
 
     name: str
@@ -36,14 +36,14 @@ class Lane:
 
 
 def rules(name: str = "rules", every: float = 0.25, batch: int = 16, seed: int = 1, count: int = RULES) -> Lane:
-    """Answers to problems of mathematics, right and wrong by construction, by way of the reward server.
+    """Return a lane of generated right and wrong answers to math problems, which are sent to the reward server.
 
     Args:
-        name: of the lane.
+        name: name of the lane.
         every: seconds between two batches.
-        batch: samples in one.
-        seed: of the generator.
-        count: different samples.
+        batch: number of samples in a batch.
+        seed: seed of the generator.
+        count: number of different samples.
     """
     mix = make_samples(count, seed)
     known = [Known(Request("math", one.response, one.reference), float(one.right)) for one in mix]
@@ -51,12 +51,12 @@ def rules(name: str = "rules", every: float = 0.25, batch: int = 16, seed: int =
 
 
 def write(lanes: Sequence[Lane], path: Path) -> None:
-    """Puts lanes into a file for a trainer."""
+    """Write lanes to a JSON file for a trainer."""
     path.write_text(json.dumps([asdict(lane) for lane in lanes]), encoding="utf-8")
 
 
 def read(path: Path) -> list[Lane]:
-    """The lanes in such a file."""
+    """Return the lanes in a file that `write` has written."""
     return [_lane(record) for record in json.loads(path.read_text(encoding="utf-8"))]
 
 

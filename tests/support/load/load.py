@@ -1,4 +1,4 @@
-"""Trainers that score steadily while the stack is disturbed, and all that became of their samples."""
+"""Run trainers that score steadily while the stack is disturbed, and collect the outcomes of their samples."""
 
 from __future__ import annotations
 
@@ -18,16 +18,21 @@ from tests.support.load.outcomes import Outcome
 from tests.support.load.trainer import SENT
 
 DRAIN_SECONDS = 300.0
-"""For samples in flight when the load ends."""
+"""Time limit for the samples that are in flight when the load ends."""
 
 
 class Load:
-    """A trainer for each way; what became of the samples is there once it has ended.
+    """A trainer process for each set of service URLs.
 
     Args:
-        some: lanes.
-        addresses: the client's variables by way.
-        folder: for files.
+        some: the lanes.
+        addresses: the sets of service URLs by name (`Lane.way`): environment variables of the client.
+        folder: folder for files.
+
+    Attributes:
+        outcomes: outcomes of the samples, after `end`.
+        sent: number of samples that were sent, after `end`.
+        faults: descriptions of lost samples and crashed trainers, after `end`.
     """
 
     def __init__(self, some: Sequence[Lane], addresses: Mapping[str, Mapping[str, str]], folder: Path) -> None:
@@ -51,7 +56,7 @@ class Load:
             )
 
     def end(self) -> None:
-        """Nothing new is sent; returns when every sample in flight has come back, or will never come."""
+        """Stop sending; return when all samples in flight have an outcome, at most `DRAIN_SECONDS` per trainer."""
         for way, trainer in self._trainers.items():
             assert trainer.stdin is not None
             trainer.stdin.close()
@@ -75,7 +80,7 @@ class Load:
             self.faults.append(f"{sum(sent)} samples were sent by way {way}, {len(found)} came back")
 
     def kill(self) -> None:
-        """The trainers are gone."""
+        """Kill the trainers."""
         for trainer in self._trainers.values():
             trainer.kill()
             trainer.wait()
@@ -83,11 +88,11 @@ class Load:
 
 @contextmanager
 def steady(some: Sequence[Lane], addresses: Mapping[str, Mapping[str, str]]) -> Iterator[Load]:
-    """A load that lasts until `end`; nothing of it is left afterwards.
+    """Run a load; call `end` for its outcomes. After the block, its processes and files are removed.
 
     Args:
-        some: lanes.
-        addresses: the client's variables by way.
+        some: as in `Load`.
+        addresses: as in `Load`.
     """
     with tempfile.TemporaryDirectory() as folder:
         load = Load(some, addresses, Path(folder))

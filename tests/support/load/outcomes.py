@@ -1,4 +1,4 @@
-"""What became of each sample of the load, and what is wrong with that; written and read as a line of JSON."""
+"""Record what became of each sample of the load as a line of JSON, and check it against the known score."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import asdict, dataclass
 from rewardstack import Request
 
 RAISED = "raised"
-"""The status of a sample whose call ended with an exception: it is lost."""
+"""Status of a sample whose call raised an exception, so that the sample is lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A sample whose right score is known in advance.
+    """A sample with a known right score.
 
     Args:
         request: the sample.
         value: its right score.
-        tolerance: how far off a right value may be.
+        tolerance: maximum distance of a right value from it.
     """
 
     request: Request
@@ -27,23 +27,23 @@ class Known:
     tolerance: float = 0.0
 
     def is_right(self, value: float | None) -> bool:
-        """Whether a score has this sample's value."""
+        """Return whether a score's value is right."""
         return value is not None and abs(value - self.value) <= self.tolerance
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one sample that was sent once.
+    """What became of a sample, each time it was sent.
 
     Args:
-        lane: by which it went.
-        index: of the sample among those of its lane.
+        lane: name of its lane.
+        index: index of the sample in its lane.
         begun: when it was sent, on the machine's monotonic clock.
-        ended: when its score came.
-        status: of the score, or `RAISED`.
-        value: of the score.
-        cached: whether it was read from a cache.
-        reason: of the score, or of the exception.
+        ended: when its score arrived or the call failed.
+        status: status of the score, or `RAISED`.
+        value: value of the score.
+        cached: whether the score was read from a cache.
+        reason: reason of the score, or the exception.
     """
 
     lane: str
@@ -56,18 +56,18 @@ class Outcome:
     reason: str = ""
 
     def to_line(self) -> str:
-        """Itself as JSON."""
+        """Return the outcome as a line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_line(cls, line: str | bytes) -> Outcome:
-        """The outcome of such a line."""
+        """Return the outcome in a line from `to_line`."""
         return cls(**json.loads(line))
 
     def is_wrong(self, known: Sequence[Known]) -> bool:
-        """Whether it is a score, and another one than the sample's.
+        """Return whether the status is `ok`, but the value is not right.
 
         Args:
-            known: the samples of its lane.
+            known: samples of its lane.
         """
         return self.status == "ok" and not known[self.index].is_right(self.value)

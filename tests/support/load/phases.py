@@ -1,4 +1,4 @@
-"""What is done to a stack under load, one thing after the other."""
+"""Disturb a stack under load in several phases, one after another."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 EXCUSED_SECONDS = 2.0
-"""After a disturbance that excuses failures, in which a failure is still its own."""
+"""Seconds after an excused disturbance in which failures are still excused."""
 AFTER_SECONDS = 5.0
-"""That a phase lasts at least once its disturbance is done."""
+"""Minimum duration of a phase after its disturbance."""
 
 
 class Disturbance(NamedTuple):
-    """Something that is done to the stack.
+    """A planned disturbance of the stack, such as a restart.
 
     Args:
-        name: of it, in a few words.
-        seconds: that the phase takes at least, from its beginning to the next one's.
-        do: does it; returns when it is done.
-        excused: whether a sample in flight meanwhile may fail.
+        name: description in a few words.
+        seconds: minimum duration of its phase, including the disturbance.
+        do: disturbs the stack, and returns when that is done.
+        excused: whether samples in flight during the disturbance may fail.
     """
 
     name: str
@@ -29,14 +29,14 @@ class Disturbance(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """A disturbance that was, and when.
+    """A disturbance that has happened; times are on the machine's monotonic clock.
 
     Args:
-        name: of the disturbance.
-        begun: on the machine's monotonic clock.
-        done: when the disturbance itself was over.
-        ended: when the next phase began.
-        excused: whether a sample in flight meanwhile may fail.
+        name: name of the disturbance.
+        begun: when the disturbance began.
+        done: when the disturbance was over.
+        ended: when the phase was over.
+        excused: whether samples in flight during the disturbance may fail.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Phase(NamedTuple):
     excused: bool
 
     def excuses(self, begun: float, ended: float) -> bool:
-        """Whether a sample that was in flight in this time may have failed for this."""
+        """Return whether a sample that was in flight from `begun` to `ended` may have failed because of this phase."""
         return self.excused and begun < self.done + EXCUSED_SECONDS and ended > self.begun
 
 
@@ -55,12 +55,13 @@ def disturb(
     after: float = AFTER_SECONDS,
     settle: Callable[[Disturbance, float], None] = lambda one, done: None,
 ) -> Iterator[Phase]:
-    """Does one thing after the other; each phase when it has ended.
+    """Disturb the stack in the given order, and yield each phase when it has ended.
 
     Args:
-        disturbances: in order.
-        after: seconds that a phase lasts at least once its disturbance is done.
-        settle: returns when a phase may end, given its disturbance and when that was done on the monotonic clock.
+        disturbances: the disturbances.
+        after: minimum seconds of a phase after its disturbance.
+        settle: called at the end of each phase with the disturbance and the time when it was done; the phase ends when
+            it returns.
     """
     for one in disturbances:
         begun = time.monotonic()

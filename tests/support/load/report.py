@@ -1,4 +1,4 @@
-"""What the load says of each phase, and the verdict."""
+"""Count the outcomes of a load by phase, and find those that are not allowed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.support.load.phases import Phase
 COLUMNS = ("sent", "ok", "cached", "fallback", "unscored", "failed", "lost", "mis-scored")
 BAD = ("fallback", "unscored", "failed", "lost", "mis-scored")
 EXCUSED = ("fallback", "failed")
-"""What may become of a sample in flight while the gateway itself, or the server that scores it, was down."""
+"""Statuses that are allowed for samples in flight during an excused phase, such as a restart of the gateway."""
 REASONS = 5
-"""Reasons that are shown of each phase."""
+"""Maximum number of reasons to print for each phase."""
 
 
 @dataclass
@@ -22,12 +22,12 @@ class Row:
     """The counts of one phase.
 
     Args:
-        phase: its name.
-        seconds: that it took.
-        counts: by column.
+        phase: name of the phase.
+        seconds: duration of the phase.
+        counts: number of samples by column (`COLUMNS`).
         slowest: milliseconds that the slowest sample took.
-        reasons: of what went wrong, and how often.
-        unexcused: counts by column of what must not be.
+        reasons: how often each reason for a bad outcome (`BAD`) occurred.
+        unexcused: number of bad outcomes that are not excused, by column.
     """
 
     phase: str
@@ -38,12 +38,12 @@ class Row:
     unexcused: Counter[str] = field(default_factory=Counter)
 
     def add(self, outcome: Outcome, known: Sequence[Known], *, excused: bool) -> None:
-        """Counts one sample.
+        """Count one sample.
 
         Args:
-            outcome: what became of it.
-            known: the samples of its lane.
-            excused: whether it may have failed.
+            outcome: outcome of the sample.
+            known: samples of its lane.
+            excused: whether the sample may have failed.
         """
         self.slowest = max(self.slowest, (outcome.ended - outcome.begun) * 1000)
         for column in _columns(outcome, known):
@@ -54,19 +54,19 @@ class Row:
 
     @property
     def faults(self) -> list[str]:
-        """What must not be, in words."""
+        """Descriptions of the bad outcomes that are not excused."""
         return [f"{self.phase}: {count} {column}" for column, count in self.unexcused.items() if count]
 
 
 def make(phases: Sequence[Phase], outcomes: Sequence[Outcome], known: Mapping[str, Sequence[Known]]) -> list[Row]:
-    """The counts of each phase.
+    """Return the counts of each phase.
 
-    A sample belongs to the phase in which it was sent, or to an excused phase during which it was in flight.
+    A sample counts in the first excused phase during which it was in flight, else in the phase in which it was sent.
 
     Args:
-        phases: in order.
-        outcomes: of all samples.
-        known: the samples of each lane.
+        phases: the phases, in order.
+        outcomes: outcomes of all samples.
+        known: samples of each lane, by its name.
     """
     rows = [Row(phase.name, phase.ended - phase.begun) for phase in phases]
     for outcome in outcomes:
@@ -78,10 +78,10 @@ def make(phases: Sequence[Phase], outcomes: Sequence[Outcome], known: Mapping[st
 
 
 def together(rows: Sequence[Row]) -> Row:
-    """The counts of the same phase at several times, as one.
+    """Return the sum of the counts of several runs of the same phase.
 
     Args:
-        rows: at least one.
+        rows: one row for each run, at least one.
     """
     return Row(
         rows[0].phase,
@@ -100,7 +100,7 @@ def _columns(outcome: Outcome, known: Sequence[Known]) -> list[str]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The counts as text."""
+    """Format the counts as a text table, with the most frequent reasons below each row."""
     width = max(len(row.phase) for row in rows) + 1
     lines = [f"{'phase':<{width}}{'s':>5}" + "".join(f"{name:>11}" for name in COLUMNS) + f"{'slowest ms':>12}"]
     for row in rows:

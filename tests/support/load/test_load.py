@@ -1,4 +1,4 @@
-"""The load: every sample that was sent comes back, or its loss is seen."""
+"""Test the load: every sample has an outcome, or the load reports a fault."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.usefixtures("needs_process")
 
 TEXTS = ("a", "bb", "ccc", "dddd")
-"""The faulty server's score of a text is its length."""
+"""Responses; the fake server scores the length of a response."""
 LANE = Lane("rules", "server", 0.02, 3, [Known(Request("math", text, "1"), float(len(text))) for text in TEXTS])
 
 
 def ended(server: FaultServer) -> Load:
-    """What became of a load which the server refused in the end."""
+    """Run a load that the server refuses for a time (status 503), and return it after its end."""
     with steady([LANE], {"server": {"REWARD_SERVER_URL": server.url}}) as load:
         eventually(lambda: server.stats()["scored"] > len(TEXTS))
         server.set(mode="503")
@@ -30,7 +30,7 @@ def ended(server: FaultServer) -> Load:
 
 
 def test_all_come_back() -> None:
-    """Samples that a server refused for a time are all back with their own scores when the load has ended."""
+    """If a server refuses samples for a time, all of them have their right scores when the load has ended."""
     with fault_server() as server:
         load = ended(server)
 
@@ -40,7 +40,7 @@ def test_all_come_back() -> None:
 
 
 def test_wrong_scores_are_seen() -> None:
-    """A server that mixes up its samples does not go unnoticed."""
+    """Scores that belong to other samples are wrong."""
     mixed = Lane("rules", "server", 0.02, 2, [*LANE.samples[1:], LANE.samples[0]])
     with fault_server() as server, steady([LANE], {"server": {"REWARD_SERVER_URL": server.url}}) as load:
         eventually(lambda: server.stats()["scored"])
@@ -52,7 +52,7 @@ def test_wrong_scores_are_seen() -> None:
 
 @pytest.mark.nightly
 def test_a_trainer_that_dies_is_seen() -> None:
-    """A trainer that ends before its samples have come back is a fault, with its last words."""
+    """A trainer that ends before its samples have scores is reported as a fault."""
     with fault_server() as server, steady([LANE], {"server": {"REWARD_SERVER_URL": server.url}}) as load:
         eventually(lambda: server.stats()["scored"])
         load.kill()

@@ -1,4 +1,4 @@
-"""The verdict on a load: what it counts, where, and what it lets pass."""
+"""Test the report of a load: what is counted in which phase, and what is excused."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PHASES = [
 
 
 def outcome(status: str, begun: float, ended: float, value: float | None = 0.7) -> Outcome:
-    """Of the one sample there is."""
+    """Return an outcome of the only sample in `KNOWN`."""
     return Outcome("judge", 0, begun, ended, status, value, reason="because")
 
 
 def faults(*outcomes: Outcome) -> list[str]:
-    """What the report finds in them."""
+    """Return the faults that the report finds in outcomes."""
     return [fault for row in report.make(PHASES, outcomes, KNOWN) for fault in row.faults]
 
 
@@ -37,22 +37,22 @@ def faults(*outcomes: Outcome) -> list[str]:
         (outcome("fallback", 1, 2), ["nothing: 1 fallback"]),
         (outcome("unscored", 21, 22), ["restart gateway: 1 unscored"]),
         (outcome(RAISED, 11, 12, None), ["restart rules: 1 lost"]),
-        # In flight during the gateway's restart: it may have failed, and may not have another value.
+        # In flight during the gateway's restart: a failure is excused, a wrong value is not.
         (outcome("failed", 15, 21, 0.0), []),
         (outcome("fallback", 21, 23), []),
         (outcome(RAISED, 21, 23, None), ["restart gateway: 1 lost"]),
         (outcome("ok", 21, 23, 0.0), ["restart gateway: 1 mis-scored"]),
-        # Sent when the gateway had long been back.
+        # Sent long after the restart of the gateway.
         (outcome("failed", 27, 29, 0.0), ["restart gateway: 1 failed"]),
     ],
 )
 def test_verdict(one: Outcome, expected: list[str]) -> None:
-    """A wrong value is a fault at any time, a failure is one but while the gateway itself was away."""
+    """A wrong value is always a fault; a failure is one unless the gateway restarted meanwhile."""
     assert expected == faults(one)
 
 
 def test_together() -> None:
-    """The same phase at two times is counted as one, with the faults of both."""
+    """The counts and faults of two runs of a phase are added."""
     lost, late = outcome(RAISED, 1, 2, None), outcome("ok", 1, 6)
     first, second = (report.make(PHASES, [one], KNOWN)[0] for one in (lost, late))
 

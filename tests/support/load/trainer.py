@@ -1,7 +1,7 @@
-"""`python -m tests.support.load.trainer LANES`: a trainer in a process of its own, which scores steadily by the client.
+"""`python -m tests.support.load.trainer LANES`: score the samples of the file LANES steadily, like a trainer.
 
-It prints a line for each sample when its score has come. When its standard input ends it sends nothing new, waits for
-the samples in flight, and prints how many samples it has sent.
+It prints a line for each sample when its score arrives. When its standard input ends, it stops sending, waits for the
+samples in flight, and prints how many samples it has sent.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tests.support.load.lanes import Lane, read
 from tests.support.load.outcomes import RAISED, Outcome
 
 SENT = "sent "
-"""How the last line begins."""
+"""Prefix of the last line."""
 
 
 class Trainer:
-    """Sends the samples of its lanes.
+    """Sends the samples of several lanes concurrently.
 
     Args:
-        lanes: at once.
+        lanes: the lanes.
     """
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
@@ -34,14 +34,14 @@ class Trainer:
         self._calls: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Sends until standard input ends; returns when all that was sent has come back."""
+        """Send until standard input ends; return when all samples have an outcome."""
         waiting = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
         waiting.add_done_callback(lambda _: self._stop.set())
         await asyncio.gather(*(self._send_steadily(lane) for lane in self._lanes))
         await asyncio.gather(*self._calls)
 
     async def _send_steadily(self, lane: Lane) -> None:
-        """A batch each time it is due, whatever became of the one before."""
+        """Send each batch when it is due, without waiting for the previous one."""
         start, batch = time.monotonic(), 0
         while not self._stop.is_set():
             indexes = [(batch * lane.batch + at) % len(lane.samples) for at in range(lane.batch)]

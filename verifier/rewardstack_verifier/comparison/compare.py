@@ -79,7 +79,10 @@ _WORDED = (Words, Remark, Time, Date)
 _MEASURED = (*get_args(Expression), Quantity, Total)
 _COMPOUND = (Relation, Sequence, Matrix, NamedSet, Combination)
 _KNOWN = {Number, *_COMPOUND}
-"""Two nodes of different types in this set are not equal if no row applies to them. `Number` stands for `_MEASURED`."""
+"""Two nodes of different types in this set are not equal if no row applies to them.
+
+`Number` is in the set for all types of `_MEASURED`.
+"""
 
 
 @with_fresh_stack
@@ -121,7 +124,7 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         reference: a reading of the reference.
 
     Returns:
-        None if their values do not decide, or no row compares their types.
+        None if it is unknown whether they are equal, or if their types cannot be compared.
     """
     if answer == reference and not _is_clock(answer):
         return True
@@ -207,7 +210,8 @@ def _or_value_row(
 ) -> Row:
     """Return a row for two answers of one type, or for an answer of this type and a value.
 
-    An answer of this type and any other answer are undecided. The row does not apply to pairs without this type.
+    If one node has this type and the other is neither of this type nor a value, the verdict is None. The row does not
+    apply if neither node has this type.
     """
     rows = (
         same_type_row(convert, equal),
@@ -218,7 +222,7 @@ def _or_value_row(
 
 
 def _no_verdict(answer: Node, reference: Node) -> None:
-    """Return no verdict."""
+    """Return None: the two nodes are not compared."""
 
 
 def _as_value(node: Node) -> Node | None:
@@ -226,7 +230,7 @@ def _as_value(node: Node) -> Node | None:
 
 
 def _as_single_value(node: Node) -> Node | None:
-    """Return a node if it is a single value; None otherwise."""
+    """Return a node if it is a single value (an expression, quantity or equation); None otherwise."""
     return node if is_expression(node) or isinstance(node, Quantity) or as_equation(node) else None
 
 
@@ -242,7 +246,7 @@ def _as_list_of_values(node: Node) -> Sequence | None:
 
 
 def _drop_name(node: Node, other: Node) -> Node:
-    """Return the value of `\\angle A = 30^\\circ` if the other answer is a value without a name."""
+    """Return the value of `\\angle A = 30^\\circ` if the other answer is a value without a name; else the node."""
     if not (isinstance(node, Relation) and node.operators == ("=",) and isinstance(other, _MEASURED)):
         return node
     name, value = node.sides
@@ -256,7 +260,7 @@ def _expressions(node: Node) -> tuple[Expression, ...]:
 
 
 def _equal_families(answer: Node, reference: Node) -> bool | None:
-    """Compare two families of values; they must have the same domain and parameter."""
+    """Compare two families of values: different domains are not equal, different parameters give no verdict."""
     if not (isinstance(answer, Family) and isinstance(reference, Family)):
         return None
     if answer.domain != reference.domain:

@@ -44,7 +44,8 @@ class Progression(NamedTuple):
 def as_progressions(node: Node) -> tuple[Progression, ...] | None:
     """Return the progressions of a family of values; None if a node is not such a family.
 
-    An undeclared letter is an integer parameter if it is the only letter and usual for integers, and a value has pi.
+    Without a declaration such as `k \\in \\mathbb{Z}`, a letter is an integer parameter if it is the only letter and is
+    one of `INTEGER_LETTERS`, and if a value contains pi.
     """
     if isinstance(node, Family):
         found = _progressions(node.of, node.parameter)
@@ -89,7 +90,7 @@ def _progressions(node: Node, parameter: str) -> tuple[Progression, ...] | None:
 
 
 def _values(node: Node) -> tuple[Expression, ...] | None:
-    """Return the values in a list, without the names of unknowns."""
+    """Return the values of a node or list, without the names before `=`; None if an item has no value."""
     listed = as_list(node)
     items = expand_signs(listed).items if listed else (node,)
     values = [
@@ -122,7 +123,7 @@ def _split_by_parity(value: Expression, parameter: str) -> tuple[Expression, Exp
 
 
 def _common_period(steps: list[Expression]) -> Expression | None:
-    """Return the least common multiple of steps; None if there is none."""
+    """Return the least common multiple of steps; None if a ratio of two steps is not a simple fraction."""
     ratios = [_ratio(step, steps[0]) for step in steps]
     known = [as_ratio for as_ratio in ratios if as_ratio]
     if len(known) < len(steps):

@@ -1,4 +1,4 @@
-"""Compare integers in a base, `1011_2`, and congruences, `x \\equiv 2 \\pmod 5`."""
+"""Compare integers that are written in a base, `1011_2`, and congruences, `x \\equiv 2 \\pmod 5`."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Interval(NamedTuple):
 
 
 class Combined(NamedTuple):
-    """Sets and their operator: `cup`, `cap`, `setminus`, or `,`, which means `cap`, or `cup` if `cap` is empty."""
+    """Sets and their operator: `cup`, `cap`, `setminus`, or `,` (`cap`, or `cup` if that is empty)."""
 
     operator: str
     parts: tuple[Region, ...]
@@ -115,7 +115,7 @@ def equal_reals(answer: Reals, reference: Reals) -> bool | None:
 
 
 def as_members(node: Node) -> Reals | None:
-    """Return listed members, `{1, 2}` or `\\pm 1`, or a single value as a set of real numbers; None for other nodes."""
+    """Return listed members (`{1, 2}`, `\\pm 1`), a single value or the empty set as real numbers, else None."""
     listed = as_list(node)
     if node == NamedSet("empty"):
         return Reals(Interval(integer(0), False, integer(0), False))

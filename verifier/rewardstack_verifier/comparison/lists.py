@@ -117,7 +117,14 @@ def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | N
 
 
 def equal_to_one(answer: Sequence, reference: Node, equal: Equal) -> bool | None:
-    """Return whether a list equals one value: each member must equal it, and only "or" may join them."""
+    """Return whether a list equals one value.
+
+    Each member of a list without brackets must equal the value, and only "or" may join them. A set must have the value
+    as its only member.
+
+    Returns:
+        None if the list has no brackets and only letters as members, and does not equal the value.
+    """
     items = expand_signs(answer).items
     if answer.opening:
         return equal(items[0], reference) if len(items) == 1 and not _is_set(items[0]) else False

@@ -142,8 +142,8 @@ def _equal_steps(step: Node, value: Node) -> bool | None:
 def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
     """Return whether two values are equal, at least one of which has no unit.
 
-    A unit may be omitted, except next to a percentage. Dozens also equal their count, and cents a fraction of the
-    currency: `50 cents` is `0.5`.
+    A unit may be omitted, except next to a percentage. Units of counting are also converted (`2 dozen` is `24`), and
+    cents into a fraction of the currency (`50 cents` is `0.5`).
     """
     (value, meanings), (asked, expected) = one, other
     units = (*meanings, *expected)

@@ -66,7 +66,7 @@ def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
     pairs = [pair for pair, zero in zip(zip(terms_found, reference.terms, strict=True), zeros, strict=True) if not zero]
     (first, asked_first), *others = pairs
     if not others:
-        return equal_values(first, asked_first)  # `3:0` is the result of a match rather than a ratio
+        return equal_values(first, asked_first)  # `3:0` is the score of a game rather than a ratio
     return all_of(
         equal_values(Apply("product", (term, asked_first)), Apply("product", (first, asked))) for term, asked in others
     )

@@ -87,7 +87,7 @@ def _is_reduced(part: Apply) -> bool:
 
 
 def _coefficient(expression: Expression) -> int | None:
-    """Return the leading integer factor of an expression; None if the expression is a sum, or the factor a decimal."""
+    """Return the leading integer factor of an expression; None if it is a sum, or its factor is no integer."""
     if isinstance(expression, Apply) and expression.operation == "negative":
         return _coefficient(expression.arguments[0])
     if isinstance(expression, Apply) and expression.operation == "product":

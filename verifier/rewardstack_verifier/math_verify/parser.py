@@ -1,4 +1,7 @@
-"""`parse` and its config classes, with the interface of math_verify's parser. Most options have no effect."""
+"""Provide `parse` and its config classes, with the interface of math_verify's parser. Most options have no effect.
+
+The config classes do not limit what is read: formulas, numbers and words always are.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ class NormalizationConfig:
 
 @dataclass(frozen=True)
 class LatexExtractionConfig:
-    """Look for formulas.
+    """Options for LaTeX formulas.
 
     Args:
         try_extract_without_anchor: whether the last formula or number is the answer if there is neither a box nor a
@@ -43,7 +46,7 @@ class LatexExtractionConfig:
 
 @dataclass(frozen=True)
 class ExprExtractionConfig:
-    """Look for plain expressions.
+    """Options for plain expressions.
 
     Args:
         try_extract_without_anchor: whether the last formula or number is the answer if there is neither a box nor a
@@ -55,7 +58,7 @@ class ExprExtractionConfig:
 
 @dataclass(frozen=True)
 class StringExtractionConfig:
-    """Look for strings. An answer that is not a formula is compared as text.
+    """Options for strings. An answer that is not a formula is compared as text.
 
     Args:
         strings: no effect.

@@ -1,6 +1,7 @@
-"""Choose the points at which two functions are compared.
+"""Choose the points at which two functions are compared: random points, and points at or next to breakpoints.
 
-The seed of the random points depends on both functions, so a policy cannot predict them without the reference.
+A breakpoint is a point at which a part such as `abs`, `floor` or a condition may change its form. The seed of the
+random points depends on both functions, so a policy cannot predict them without the reference.
 """
 
 from __future__ import annotations

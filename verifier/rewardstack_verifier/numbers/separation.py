@@ -2,9 +2,9 @@
 
 The bound is that of C. Burnikel, S. Funke, K. Mehlhorn, S. Schirra and S. Schmitt, "A separation bound for real
 algebraic expressions", Algorithmica 55 (2009): an expression of integers, + - * / and roots is a quotient of two
-algebraic integers whose conjugates have absolute values of at most u and l. If D is the product of the indices of all
-roots, the expression is zero, or its absolute value is at least 1 / (u^(D-1) l). Conjugates include every branch of a
-root, so the bound also holds for complex values.
+algebraic integers. The conjugates of the dividend have absolute values of at most u, those of the divisor of at most l.
+If D is the product of the indices of all roots, the expression is zero, or its absolute value is at least
+1 / (u^(D-1) l). Conjugates include every branch of a root, so the bound also holds for complex values.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _index(expression: Expression) -> int:
 
 
 def _sizes(expression: Expression) -> tuple[float, float] | None:
-    """Return the binary logarithms of u and l (see the module); None if they are unknown."""
+    """Return the binary logarithms of u and l (see the module docstring); None if they are unknown."""
     value = to_fraction(expression)
     if value is not None:
         return _log(value.p), _log(value.q)
