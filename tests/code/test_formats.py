@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rewardstack.pipeline.items import parse_single_reference
-from rewardstack_rules.code.formats import MOST_BYTES, TestsError, read_tests
+from rewardstack_rules.code.formats import MAX_BYTES, TestsError, read_tests
 from tests.code.cases import load
 from tests.support.table import Table
 
@@ -59,7 +59,7 @@ class Exploit:
 
 def test_hostile_compression(table: Table) -> None:
     """A pickle that is more than a string, a bomb and broken data are refused; nothing is unpickled."""
-    bomb = base64.b64encode(zlib.compress(b"x" * (MOST_BYTES + 1))).decode()
+    bomb = base64.b64encode(zlib.compress(b"x" * (MAX_BYTES + 1))).decode()
     whole = packed("[]" * 50)
     for name, text in {
         "an exploit": packed(Exploit()),
@@ -68,7 +68,7 @@ def test_hostile_compression(table: Table) -> None:
         "cut off": whole[: len(whole) // 2],
         "no pickle": base64.b64encode(zlib.compress(b"\xff\xfe" * 40)).decode(),
         "deep": "[" * 100_000,
-        "long": "x" * (MOST_BYTES + 1),
+        "long": "x" * (MAX_BYTES + 1),
     }.items():
         with table.case(name), pytest.raises(TestsError):
             read_tests(text)

@@ -97,11 +97,11 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
     ),
     "asserts": (
         sample("def f(x): return x + 1", ASSERTS, score="share"),
-        (0.75, 3, "test 3 of 4: the test does not hold"),
+        (0.75, 3, "test 3 of 4: the test failed"),
     ),
     "a test that fails before the first call": (
         sample("def f(x): return x + 1", ["assert 1 == 2", *ASSERTS], score="share"),
-        (0.6, 3, "test 1 of 5: the test does not hold"),
+        (0.6, 3, "test 1 of 5: the test failed"),
     ),
     "objects, callbacks, exceptions": (sample(TREE, TREE_TESTS, score="share"), (1.0, len(TREE_TESTS), "")),
     "HumanEval": (
@@ -130,7 +130,7 @@ UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
     "a checker of calls": (sample(ADD, {**ONE, "fn_name": "f", "checker": "print(1)"}), "standard input"),
     "an unknown option": (sample(ADD, SUM, score="best"), "extra_info.score"),
     "another language": (sample(ADD, SUM, language="cobol"), "extra_info.language"),
-    "tests that are no Python": (sample("def f(x): return x", ["assert f(1 == 1"]), "no Python"),
+    "tests that are no Python": (sample("def f(x): return x", ["assert f(1 == 1"]), "not a Python program"),
     "a library that tests lack": (
         sample("def f(x): return x", ["import no_such_module\nassert f(1)"]),
         "no_such_module",

@@ -201,7 +201,7 @@ async def test_no_start(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
     os.kill((await client.stats())["pid"], signal.SIGKILL)
     with monkeypatch.context() as patch:
         patch.setattr(sys, "executable", "/bin/false")
-        with pytest.raises(UnreachableError, match="supervisor of .*isolation_entries:run: no start"):
+        with pytest.raises(UnreachableError, match="supervisor of .*isolation_entries:run: it did not start"):
             await client.run([{}] * 3, timeout=1)
     assert await client.run([{"with": 1}], timeout=1) == [{"value": 1}]
 

@@ -10,12 +10,23 @@ import pytest
 from rewardstack_rules.functions import fingerprint as module
 from rewardstack_rules.functions.fingerprint import fingerprint
 
-SOURCE = "import json\nimport numpy\nfrom near.helper import one\nimport rewardstack_rules.http.app\n\nvalue = 1\n"
+SOURCE = """
+import json
+import numpy
+from near.helper import one
+import around.inner, bare.inner
+import rewardstack_rules.http.app
+
+value = 1
+"""
 
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that imports a library, a package beside it, and through that a further module."""
+    """A file that imports a library, packages beside it (`bare` has no `__init__.py`), and through one a module."""
+    for name in ("around/__init__.py", "around/inner.py", "bare/inner.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
     (tmp_path / "near").mkdir()
     (tmp_path / "near" / "__init__.py").write_text("")
     (tmp_path / "near" / "helper.py").write_text("from . import deep\none = 1\n")
@@ -32,7 +43,13 @@ def test_same_again(file: Path) -> None:
     assert fingerprint(file) == fingerprint(file)
 
 
-@pytest.mark.parametrize("name", ["mine.py", "near/helper.py", "near/deep.py", "near/__init__.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("mine.py", "near/helper.py", "near/deep.py", "near/__init__.py"),
+        *("around/__init__.py", "around/inner.py", "bare/inner.py"),
+    ],
+)
 def test_source(file: Path, name: str) -> None:
     """It changes with the file and with every local module behind it."""
     before = fingerprint(file)

@@ -24,8 +24,6 @@ class Row(NamedTuple):
         teens: words that add ten to the word of `ones` before them.
         half_more: words that add a half to the number after them.
         and_a_half: ending of a word that adds a half, as in German "zweieinhalb".
-        half_behind: a regular expression for words that add a half after a number and its noun, as in "two hours and
-            a half".
     """
 
     ones: str
@@ -43,7 +41,6 @@ class Row(NamedTuple):
     teens: str = ""
     half_more: str = ""
     and_a_half: str = ""
-    half_behind: str = ""
 
 
 LANGUAGES = {
@@ -59,7 +56,6 @@ LANGUAGES = {
         joining="and",
         negative="negative minus",
         articles="a an",
-        half_behind="and a half",
     ),
     "de": Row(
         "null eins|ein|eine|einen zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn"
@@ -82,7 +78,6 @@ LANGUAGES = {
         parts="demi|demie|moitié tiers quart cinquième sixième septième huitième neuvième dixième onzième douzième",
         joining="et",
         negative="moins",
-        half_behind="et demie?",
     ),
     "es": Row(
         "cero uno|un|una dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince"
@@ -97,7 +92,6 @@ LANGUAGES = {
         negative="menos",
         hundreds="doscientos|doscientas trescientos|trescientas cuatrocientos|cuatrocientas quinientos|quinientas"
         " seiscientos|seiscientas setecientos|setecientas ochocientos|ochocientas novecientos|novecientas",
-        half_behind="y medi[ao]",
     ),
     "pt": Row(
         "zero um|uma dois|duas três|tres quatro cinco seis sete oito nove dez onze doze treze catorze|quatorze quinze"
@@ -110,7 +104,6 @@ LANGUAGES = {
         parts="meio|meia|metade terço quarto quinto sexto sétimo oitavo nono décimo",
         joining="e",
         negative="menos",
-        half_behind="e mei[ao]",
     ),
     "it": Row(
         "zero uno|un|una due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici"
@@ -123,7 +116,6 @@ LANGUAGES = {
         " nono|noni decimo|decimi",
         joining="e",
         negative="meno",
-        half_behind="e mezz[ao]",
     ),
     "ru": Row(
         "ноль|нуль|нулю|нуля один|одна|одно|одному|одной|одного|одну|единица|единице|единицы|единицу|единицей"
@@ -148,7 +140,6 @@ LANGUAGES = {
         joining="с целых целая",
         negative="минус",
         fixed="полтора|полторы|полутора 3/2",
-        half_behind="с половиной",
     ),
     "hi": Row(
         (

@@ -74,9 +74,9 @@ def parse_time(tokens: list[Token]) -> Time:
     text = _to_line(tokens)
     if text in NAMED_HOURS:
         return Time(12, 0, NAMED_HOURS[text])
-    parse_phrase, _, hour = text.rpartition(" ")
-    if parse_phrase in QUARTERS:
-        return _parse_spoken_time(hour, QUARTERS[parse_phrase])
+    phrase, _, hour = text.rpartition(" ")
+    if phrase in QUARTERS:
+        return _parse_spoken_time(hour, QUARTERS[phrase])
     first, _, rest = text.partition(" ")
     value = numerals.parse_number_words([first]) if rest else None
     match = _TIME.fullmatch(text if value is None else f"{value} {rest}")

@@ -65,14 +65,8 @@ def parse_number_words(words: list[str], language: str = "") -> Fraction | None:
     chinese = _parse_chinese("".join(words))
     if chinese is not None:
         return chinese
-    parse_spoken_formula = _languages()
-    rows = (
-        parse_spoken_formula.values()
-        if not language
-        else [parse_spoken_formula[language]]
-        if language in parse_spoken_formula
-        else []
-    )
+    rows_by_language = _languages()
+    rows = [row for name, row in rows_by_language.items() if language in ("", name)]
     return next((value for row in rows if (value := _parse_signed(words, row)) is not None), None)
 
 

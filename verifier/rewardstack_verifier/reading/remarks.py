@@ -9,13 +9,13 @@ from rewardstack_verifier.reading.names import FUNCTIONS, MULTI_ARGUMENT_FUNCTIO
 from rewardstack_verifier.reading.units import parse_unit
 
 _BEFORE, _BEHIND = (
-    sorted((tuple(parse_phrase.split()) for parse_phrase in phrases_text.split("|")), key=len, reverse=True)
+    sorted((tuple(phrase.split()) for phrase in phrases_text.split("|")), key=len, reverse=True)
     for phrases_text in (f"{phrases.ROUGHLY}|{phrases.ANSWER}", phrases.ROUGHLY_BEHIND)
 )
 """Phrases before and after a value that do not change it, the longest first."""
 _FIRST, _LAST = (
-    frozenset(parse_phrase[0] for parse_phrase in _BEFORE),
-    frozenset(parse_phrase[-1] for parse_phrase in _BEHIND),
+    frozenset(phrase[0] for phrase in _BEFORE),
+    frozenset(phrase[-1] for phrase in _BEHIND),
 )
 """First words of `_BEFORE`, and last words of `_BEHIND`."""
 _DENYING = frozenset(phrases.DENYING.split())
@@ -47,12 +47,12 @@ def drop_remarks(tokens: list[Token]) -> list[Token]:
     while len(tokens) > 1 and tokens[0].text in _LEADING and tokens[0].kind in (MARK, COMMAND):
         tokens = tokens[1:]
     first, last = (tokens[0].text.lower(), tokens[-1].text.lower()) if tokens else ("", "")
-    for parse_phrase in _BEFORE if first in _FIRST else ():
-        if _to_lower(tokens[: len(parse_phrase)]) == parse_phrase and _has_value(tokens[len(parse_phrase) :]):
-            return drop_remarks(tokens[len(parse_phrase) :])
-    for parse_phrase in _BEHIND if last in _LAST else ():
-        if _to_lower(tokens[-len(parse_phrase) :]) == parse_phrase and _has_value(tokens[: -len(parse_phrase)]):
-            return tokens[: -len(parse_phrase)]
+    for phrase in _BEFORE if first in _FIRST else ():
+        if _to_lower(tokens[: len(phrase)]) == phrase and _has_value(tokens[len(phrase) :]):
+            return drop_remarks(tokens[len(phrase) :])
+    for phrase in _BEHIND if last in _LAST else ():
+        if _to_lower(tokens[-len(phrase) :]) == phrase and _has_value(tokens[: -len(phrase)]):
+            return tokens[: -len(phrase)]
     return tokens
 
 

@@ -61,12 +61,12 @@ def _parse_side(tokens: list[Token]) -> Node:
 
 def _parse_sum_of_amounts(tokens: list[Token]) -> Quantity:
     """Parse a sum of amounts in one unit: `5 cm + 20 cm`."""
-    parse_unit = next((token.text for token in tokens if token.kind == LETTERS), "")
-    numbers = [token for token in tokens if token.kind != LETTERS or token.text != parse_unit]
-    meanings = units_by_name(parse_unit) if parse_unit else ()
+    unit = next((token.text for token in tokens if token.kind == LETTERS), "")
+    numbers = [token for token in tokens if token.kind != LETTERS or token.text != unit]
+    meanings = units_by_name(unit) if unit else ()
     if not meanings or any(token.kind != NUMBER and token.text not in ("+", "-") for token in numbers):
         raise UnreadableError("not a sum of amounts")
-    return Quantity(require_expression(parse_formula(numbers)), parse_unit, meanings)
+    return Quantity(require_expression(parse_formula(numbers)), unit, meanings)
 
 
 def _parse_side_or_text(tokens: list[Token]) -> Node:

@@ -15,7 +15,7 @@ from rewardstack_rules.code.verdict import AGAIN, COMPILE_ERROR, PASSED, Verdict
 SECONDS = 20.0
 """CPU limit of a compilation, with all processes that the compiler starts."""
 MEMORY = 1 << 30
-MOST_BYTES = 32 << 20
+MAX_BYTES = 32 << 20
 """Limit of each file that the compiler writes."""
 MESSAGE_BYTES = 1 << 16
 LINE = 200
@@ -125,10 +125,10 @@ class Builder:
         try:
             with closing(memory_file(source)) as text, closing(empty_file()) as log, closing(empty_file()) as binary:
                 options = {"source": row.source, "command": command}
-                process = Process("build", [text, log, binary], SECONDS, MEMORY, options, output=MOST_BYTES)
+                process = Process("build", [text, log, binary], SECONDS, MEMORY, options, output=MAX_BYTES)
                 launcher.run([process], math.inf)
                 messages = content(log, MESSAGE_BYTES).decode("utf-8", "replace")
-                return _built(process, messages, content(binary, MOST_BYTES)), messages
+                return _built(process, messages, content(binary, MAX_BYTES)), messages
         finally:
             launcher.stop()
 

@@ -9,30 +9,30 @@ from typing import Any
 
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
 """Matches a number. Matching takes linear time, because programs can print anything."""
-MOST_DEEP = 100
+MAX_DEPTH = 100
 """Values that are nested more deeply are never equal."""
-MOST_TIMES, MORE = 8, 1 << 20
-"""An output longer than `MOST_TIMES` times the expected output plus `MORE` characters is wrong without a comparison."""
-WAYS = ("lines", "tokens", "exact")
+LENGTH_FACTOR, LENGTH_SLACK = 8, 1 << 20
+"""An output of more than `LENGTH_FACTOR` times the expected characters plus `LENGTH_SLACK` is wrong."""
+MODES = ("lines", "tokens", "exact")
 """The ways to compare printed text (see `same_output`); the first is the default."""
 
 
-def same_output(printed: str, expected: str, way: str, tolerance: float | None = None) -> bool:
+def same_output(printed: str, expected: str, mode: str, tolerance: float | None = None) -> bool:
     """Return whether a program printed what was expected.
 
     Args:
         printed: the program's output.
         expected: the output that the test expects.
-        way: `lines` (compare the words of each line; ignore blank lines at both ends), `tokens` (compare the words,
+        mode: `lines` (compare the words of each line; ignore blank lines at both ends), `tokens` (compare the words,
             regardless of lines), or `exact` (compare each character). The first two compare numbers by value.
         tolerance: maximum difference of two numbers. It is relative to the expected number, or absolute if the expected
             number is between -1 and 1. None if values must be equal. `exact` ignores it.
     """
-    if way == "exact":
+    if mode == "exact":
         return printed == expected
     if is_far_longer(printed, expected):
         return False
-    if way == "tokens":
+    if mode == "tokens":
         return _same_tokens(printed.split(), expected.split(), tolerance)
     ours, theirs = ([line.strip() for line in text.strip().split("\n")] for text in (printed, expected))
     if len(ours) != len(theirs):
@@ -45,7 +45,7 @@ def same_output(printed: str, expected: str, way: str, tolerance: float | None =
 
 def is_far_longer(ours: str | bytes, theirs: str | bytes) -> bool:
     """Return whether `ours` is so much longer than `theirs` that no comparison is needed."""
-    return len(ours) > MOST_TIMES * len(theirs) + MORE
+    return len(ours) > LENGTH_FACTOR * len(theirs) + LENGTH_SLACK
 
 
 def _same_tokens(ours: list[str], theirs: list[str], tolerance: float | None) -> bool:
@@ -70,7 +70,7 @@ def _is_close(value: float, expected: float, tolerance: float) -> bool:
 
 def same_value(value: Any, expected: Any, tolerance: float | None = None, depth: int = 0) -> bool:
     """Return whether two JSON values are equal; numbers may differ by `tolerance` (see `same_output`)."""
-    if depth > MOST_DEEP:
+    if depth > MAX_DEPTH:
         return False
     if isinstance(value, list) and isinstance(expected, list):
         return len(value) == len(expected) and all(

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 from rewardstack.core.misspellings import find_closest
 from rewardstack_rules.code.languages import DEFAULT, LANGUAGES, find_language
 
-MOST_NAME = 200
+MAX_NAME = 200
 """Maximum length of a function's name."""
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Maximum size of a problem's tests, in characters, and in bytes after decompression."""
-MOST_TESTS = 10_000
+MAX_TESTS = 10_000
 STRING_OPCODES = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
 OTHER_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 """With `STRING_OPCODES`, the opcodes in the pickle of a string. A pickle with any other opcode is refused."""
@@ -133,16 +133,16 @@ def read_tests(text: str) -> Problem:
     Raises:
         TestsError: the format is unknown, or the tests cannot be run here.
     """
-    if len(text) > MOST_BYTES:
-        raise TestsError(f"the tests have more than {MOST_BYTES >> 20} MiB")
+    if len(text) > MAX_BYTES:
+        raise TestsError(f"the tests have more than {MAX_BYTES >> 20} MiB")
     value = _load(text)
     if isinstance(value, str):
         value = _load(value) if value != text else value
     problem = _of_program(value) if isinstance(value, str) else _read(value)
     if not len(problem):
         raise TestsError("there are no tests")
-    if len(problem) > MOST_TESTS:
-        raise TestsError(f"there are more than {MOST_TESTS} tests")
+    if len(problem) > MAX_TESTS:
+        raise TestsError(f"there are more than {MAX_TESTS} tests")
     return problem
 
 
@@ -164,11 +164,11 @@ def _decompress(text: str) -> str:
     try:
         packed = base64.b64decode(text, validate=False)
         unpacker = zlib.decompressobj()
-        data = unpacker.decompress(packed, MOST_BYTES)
+        data = unpacker.decompress(packed, MAX_BYTES)
     except (binascii.Error, ValueError, zlib.error):
         raise TestsError("the compressed tests cannot be decompressed") from None
     if not unpacker.eof:
-        raise TestsError(f"the compressed tests are cut off, or have more than {MOST_BYTES >> 20} MiB")
+        raise TestsError(f"the compressed tests are cut off, or have more than {MAX_BYTES >> 20} MiB")
     if data[:1] in (b"[", b"{"):
         return data.decode("utf-8", "surrogatepass")
     return _unpickled(data)
@@ -181,11 +181,11 @@ def _unpickled(data: bytes) -> str:
             if opcode.name in STRING_OPCODES:
                 found.append(str(argument))
             elif opcode.name not in OTHER_OPCODES:
-                raise TestsError("the compressed tests hold more than a string")
+                raise TestsError("the compressed tests contain more than a string")
     except (ValueError, EOFError, LookupError, ArithmeticError):
-        raise TestsError("the compressed tests are no pickle") from None
+        raise TestsError("the compressed tests are not a pickle") from None
     if len(found) != 1:
-        raise TestsError("the compressed tests hold no string, or several")
+        raise TestsError("the compressed tests must contain exactly one string")
     return found[0]
 
 
@@ -193,7 +193,7 @@ def _read(value: Any) -> Problem:
     if isinstance(value, list):
         return _of_list(value)
     if not isinstance(value, dict):
-        raise TestsError(f"the tests are in no known format: {value!r:.40}, which is no list or object")
+        raise TestsError(f"the tests are in no known format: {value!r:.40}, which is neither a list nor an object")
     _refuse_misspelled(value)
     checker = _checker_of(value)
     if checker is not None:
@@ -276,7 +276,7 @@ def _of_cases(cases: Any, about: Mapping[str, Any]) -> Problem:
     """
     cases = _decoded(cases, "test cases")
     if not isinstance(cases, list) or not all(isinstance(one, dict) for one in cases):
-        raise TestsError("the tests are in no known format: the test cases are no list of objects")
+        raise TestsError("the tests are in no known format: the test cases are not a list of objects")
     if cases and all("input" not in one for one in cases) and all("inputs" in one for one in cases):
         cases = [{**one, "input": one["inputs"], "output": one.get("outputs")} for one in cases]
     if any("input" not in one or "output" not in one for one in cases):
@@ -308,7 +308,7 @@ def _decoded(value: Any, what: str) -> Any:
         return value
     found = _load(value)
     if isinstance(found, str):
-        raise TestsError(f"the {what} are text, but no JSON: {value[:40]!r}")
+        raise TestsError(f"the {what} are text, but not JSON: {value[:40]!r}")
     return found
 
 
@@ -320,8 +320,8 @@ def _paired(inputs: Any, outputs: Any, function: str) -> Problem:
         raise TestsError(f"there are {len(inputs)} inputs and {len(outputs)} outputs")
     if not function:
         return Problem([Case(_text(one), _text(other)) for one, other in zip(inputs, outputs, strict=True)])
-    if len(function) > MOST_NAME:
-        raise TestsError(f"the function's name has {len(function)} characters, more than {MOST_NAME}")
+    if len(function) > MAX_NAME:
+        raise TestsError(f"the function's name has {len(function)} characters, more than {MAX_NAME}")
     is_text = all(isinstance(one, str) for one in inputs)
     values = [_expected(one) for one in outputs] if is_text else outputs
     pairs = zip(map(_arguments, inputs), values, strict=True)
@@ -332,7 +332,7 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return "\n".join(map(_text, value))
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
-        raise TestsError(f"an input or output is a {type(value).__name__}, no text")
+        raise TestsError(f"an input or output is a {type(value).__name__}, not text")
     return str(value)
 
 
@@ -346,7 +346,7 @@ def _arguments(value: Any) -> str:
         try:
             value = [json.loads(line) for line in value.split("\n") if line.strip()]
         except (ValueError, RecursionError):
-            raise TestsError("the arguments of a call are no JSON, a value a line") from None
+            raise TestsError("the arguments of a call are not JSON, one value per line") from None
     if not isinstance(value, list):
         value = [value]
     return json.dumps([_with_whole_keys(one) for one in value])
@@ -382,7 +382,7 @@ def _of_asserts(value: Mapping[str, Any]) -> Problem:
     tests = next(value[name] for name in ("assert_case", "test_list", "asserts") if value.get(name) not in EMPTY)
     tests = [tests] if isinstance(tests, str) else tests
     if not isinstance(tests, list) or not all(isinstance(one, str) for one in tests):
-        raise TestsError("the asserts are no list of strings")
+        raise TestsError("the asserts are not a list of strings")
     before = [value.get("test_setup_code") or "", *(value.get("test_imports") or ())]
     return Problem(setup="\n".join(map(str, before)), tests=tests)
 
@@ -395,8 +395,8 @@ def _of_test(value: Mapping[str, Any]) -> Problem:
         return _of_list(test)
     if not isinstance(test, str) or not isinstance(entry, str):
         raise TestsError("`test` and `entry_point` must be strings")
-    if entry and not (entry.isidentifier() and len(entry) <= MOST_NAME):
-        raise TestsError("`entry_point` is no name of a function")
+    if entry and not (entry.isidentifier() and len(entry) <= MAX_NAME):
+        raise TestsError("`entry_point` is not the name of a function")
     return _with_check(test, entry)
 
 

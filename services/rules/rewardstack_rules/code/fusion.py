@@ -55,7 +55,7 @@ main({TASK!r})
 """The program of each request: starts Python again with the environment of a launcher, and runs the driver there."""
 DRIVER_SECONDS = 20.0
 """Seconds that the driver may take in addition to the program, before SandboxFusion stops it."""
-PATIENCE = 30.0
+REQUEST_SLACK = 30.0
 """Seconds that a request may take in addition to the program and the driver.
 
 Requests also wait this long for SandboxFusion while it refuses connections.
@@ -112,14 +112,16 @@ class FusionLauncher:
             "files": {name: base64.b64encode(data).decode() for name, data in files.items()},
             "fetch_files": [*map(str, outputs)],
         }
-        ran, found = event_loop.run(self._ask(json.dumps(body).encode(), seconds + PATIENCE))
+        ran, found = event_loop.run(self._ask(json.dumps(body).encode(), seconds + REQUEST_SLACK))
         _read_report(process, ran, seconds)
         for at in outputs:
             write(process.fds[at], found.get(str(at), b""))
 
     async def _ask(self, body: bytes, seconds: float) -> tuple[Mapping[str, Any], Mapping[str, bytes]]:
         if self._service is None:
-            self._service = EndpointPool(self._urls, "", open_session(), 1, self._max_retries, refused_timeout=PATIENCE)
+            self._service = EndpointPool(
+                self._urls, "", open_session(), 1, self._max_retries, refused_timeout=REQUEST_SLACK
+            )
         deadline = SharedDeadline(Deadline(seconds, seconds))
         found: tuple[Mapping[str, Any], Mapping[str, bytes]] = await self._service.ask(
             Message("POST", PATH, body, read=_read), deadline

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rewardstack.core.fields import Fields, value_error
-from rewardstack_rules.code.comparison import WAYS
-from rewardstack_rules.code.formats import MOST_TESTS
+from rewardstack_rules.code.comparison import MODES
+from rewardstack_rules.code.formats import MAX_TESTS
 from rewardstack_rules.code.languages import LANGUAGES, find_language
 
 SCORES = ("all", "share", "weighted")
@@ -22,7 +22,7 @@ class Options(NamedTuple):
             or `weighted` (0.9 times `all` plus 0.1 times `share`).
         time_limit: CPU seconds that a test may take; the test programs of a sample together count as one test.
         memory: peak memory that a test may use, in bytes.
-        compare: how printed text is compared, one of `comparison.WAYS`.
+        compare: how printed text is compared, one of `comparison.MODES`.
         tolerance: maximum difference of numbers (see `comparison.same_output`); None if values must be equal.
         max_tests: maximum number of test cases to run; test programs are not limited.
         language: language of the program, a key of `languages.LANGUAGES`; empty for that of the problem.
@@ -46,9 +46,9 @@ class Options(NamedTuple):
             given.choice("score", SCORES),
             given.number("time_limit", 6.0, 0.1, 60),
             given.integer("memory_mb", 512, 16, 4096) << 20,
-            given.choice("compare", WAYS),
+            given.choice("compare", MODES),
             given.number("tolerance", None, 0, 1, is_exclusive=True),
-            given.integer("max_tests", MOST_TESTS, 1, MOST_TESTS),
+            given.integer("max_tests", MAX_TESTS, 1, MAX_TESTS),
             _language(given.get("language")),
             given.choice("extract", ("fence", "response")),
         )

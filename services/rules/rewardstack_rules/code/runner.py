@@ -299,7 +299,7 @@ class Runner:
                 yield Verdict(PASSED, seconds)
             else:
                 cut_off = ended.name != PASSED and at >= len(results.rstrip(b"0"))
-                yield Verdict(ended.name if cut_off else "the test does not hold", seconds)
+                yield Verdict(ended.name if cut_off else "the test failed", seconds)
 
     def _pair(self, source: int, suite: bytes, options: Options) -> Verdict | tuple[bytes, Verdict]:
         """Run all test programs in one process, the tester, and the policy's program in another, the candidate.
@@ -330,7 +330,7 @@ class Runner:
                 return ended
         if b"1" in results and not has_called:
             return Verdict(
-                UNSCORED, detail="the tests hold without calling the program; classes of unittest are not run"
+                UNSCORED, detail="the tests pass without calling the program; classes of unittest are not run"
             )
         return results, ended
 

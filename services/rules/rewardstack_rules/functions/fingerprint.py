@@ -3,8 +3,7 @@
 The fingerprint is part of the cache key, so a change to any of these stops the use of older cached scores. For
 rewardstack's own packages, `VERDICT_VERSION` and `BINDING_VERSION` are hashed instead of their sources. Not hashed:
 files and environment variables that a function reads, modules that it imports by a computed name, local modules that
-are compiled or in namespace packages, the `__init__.py` of a local package if only its submodules are imported, and the
-dependencies of libraries.
+are compiled, and the dependencies of libraries.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from itertools import product
 from pathlib import Path
 
 VERDICT_VERSION = "5"
@@ -97,18 +97,24 @@ def _version(name: str) -> str:
 
 
 def _local_sources(module: str) -> Iterator[tuple[Path, str]]:
-    """Yield a local module's source file and the package to which its relative imports refer; import no module."""
+    """Yield the source files of a local module and of the packages around it; import no module.
+
+    Yields:
+        A file, and the package to which its relative imports refer.
+    """
     top, *inner = module.split(".")
     if top in OWN_PACKAGES or top in sys.stdlib_module_names:
         return
     spec = importlib.util.find_spec(top)
-    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+    if spec is None:
         return
     if not spec.submodule_search_locations:
-        yield Path(spec.origin), ""
+        if spec.origin and spec.origin.endswith(".py"):
+            yield Path(spec.origin), ""
         return
-    base = Path(spec.origin).parent.joinpath(*inner)
-    if base.with_suffix(".py").is_file():
-        yield base.with_suffix(".py"), module.rpartition(".")[0]
-    elif (base / "__init__.py").is_file():
-        yield base / "__init__.py", module
+    for depth, folder in product(range(len(inner) + 1), spec.submodule_search_locations):
+        path, name = Path(folder).joinpath(*inner[:depth]), ".".join((top, *inner[:depth]))
+        if (path / "__init__.py").is_file():
+            yield path / "__init__.py", name
+        elif path.with_suffix(".py").is_file():
+            yield path.with_suffix(".py"), name.rpartition(".")[0]

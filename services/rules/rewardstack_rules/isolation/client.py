@@ -188,7 +188,7 @@ class IsolationClient:
             await self._collect(connection, replies, results)
             bodies = {index: body for index, body in bodies.items() if results[index] is None}
         if bodies:
-            raise UnreachableError(f"the isolation supervisor died {ATTEMPTS} times over {len(bodies)} tasks")
+            raise UnreachableError(f"the isolation supervisor died {ATTEMPTS} times while running {len(bodies)} tasks")
 
     @staticmethod
     async def _collect(

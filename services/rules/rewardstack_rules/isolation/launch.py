@@ -107,12 +107,16 @@ class SupervisorHandle:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise UnreachableError(f"supervisor of {self.config.entry}: no start within {START_SECONDS} s") from error
+            raise UnreachableError(
+                f"supervisor of {self.config.entry}: it did not start within {START_SECONDS} s"
+            ) from error
         message = done.stdout.decode(errors="replace").strip()
         if done.returncode == EXIT_BROKEN:
             raise ConfigError(f"entry: {self.config.entry} cannot be run: {message}", "entry")
         if done.returncode != 0:
-            raise UnreachableError(f"supervisor of {self.config.entry}: no start (exit status {done.returncode})")
+            raise UnreachableError(
+                f"supervisor of {self.config.entry}: it did not start (exit status {done.returncode})"
+            )
 
 
 def _environment(additional: Collection[str]) -> dict[str, str]:

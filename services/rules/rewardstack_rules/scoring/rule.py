@@ -249,7 +249,7 @@ class ProgramRule(IsolatedRule):
         by_fusion: whether SandboxFusion runs the programs.
     """
 
-    where = "in confined processes, one a test"
+    where = "in confined processes, one per test"
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ class ProgramRule(IsolatedRule):
         super().__init__(rule, isolation, tenant)
         self._counters = counters
         if by_fusion:
-            self.where = "by SandboxFusion, one request a test"
+            self.where = "by SandboxFusion, one request per test"
 
     def _read_result(self, result: Mapping[str, Any]) -> Score:
         self._counters.count_code(result.get("code", {}))

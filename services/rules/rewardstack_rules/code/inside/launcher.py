@@ -35,7 +35,7 @@ OLDEST = (3, 10)
 FOLDER = Path(__file__).parents[2]
 NOBODY = 65534
 MESSAGE_BYTES = 4096
-MOST_DESCRIPTORS = 6
+MAX_DESCRIPTORS = 6
 FIRST = 3
 """Number of the first descriptor of a program's files."""
 OPEN_FILES = 64
@@ -117,7 +117,7 @@ class Launcher:
         self._control.send(json.dumps(words).encode())
 
     def _handle_message(self) -> bool:
-        message, fds, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, MOST_DESCRIPTORS)
+        message, fds, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, MAX_DESCRIPTORS)
         if not message:
             return False
         words = json.loads(message)

@@ -46,7 +46,7 @@ def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
     try:
         codes = [compile(one, f"{NAME}.py", "exec", dont_inherit=True) for one in [suite["setup"], *suite["tests"]]]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        report.unscored("the tests are no Python program")
+        report.unscored("the tests are not a Python program")
     session = Session(Channel(fds[2]), report)
     names = session.names([suite["setup"], *suite["tests"]], suite["entry"])
     sys.setrecursionlimit(RECURSION_LIMIT)

@@ -23,10 +23,10 @@ from keyword import iskeyword
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Maximum size of a message, in bytes."""
-MOST_DEEP = 60
-MOST_FIELDS = 64
+MAX_DEPTH = 60
+MAX_FIELDS = 64
 """Maximum number of fields of a named tuple; one with more is sent as a plain tuple."""
 LENGTH = struct.Struct("!I")
 MODULES = (
@@ -36,7 +36,7 @@ MODULES = (
 """Modules that every program has without an import, as in LiveCodeBench."""
 SHARED = ("builtins", *(name for name in MODULES if name not in ("sys", "io", "types")))
 """Modules whose functions and classes are sent by name, because both processes have the same ones."""
-KEPT_BACK = frozenset(
+NEVER_SENT = frozenset(
     {"eval", "exec", "compile", "open", "input", "exit", "quit", "breakpoint", "help", "globals", "locals", "vars"}
     | {"getattr", "setattr", "delattr", "memoryview", "__import__"}
 )
@@ -54,7 +54,7 @@ def _shared() -> dict[tuple[str, str], Any]:
     found = {}
     for module in SHARED:
         for name, value in vars(importlib.import_module(module)).items():
-            if not name.startswith("_") and name not in KEPT_BACK and isinstance(value, kinds):
+            if not name.startswith("_") and name not in NEVER_SENT and isinstance(value, kinds):
                 found[module, name] = value
     return found
 
@@ -74,7 +74,7 @@ def encode(value: Any, keep: Callable[[Any], dict[str, Any]], depth: int = 0) ->
     Raises:
         ValueError: the value is nested too deeply.
     """
-    if depth > MOST_DEEP:
+    if depth > MAX_DEPTH:
         raise ValueError("nested too deeply")
 
     def within(parts: Any) -> list[Any]:
@@ -102,7 +102,7 @@ def encode(value: Any, keep: Callable[[Any], dict[str, Any]], depth: int = 0) ->
 def _field_names(value: Any) -> list[str]:
     """Return the names of the fields of a named tuple; an empty list for other objects."""
     names = getattr(type(value), "_fields", None) if isinstance(value, tuple) else None
-    if type(names) is not tuple or len({*names}) != len(value) or len(names) > MOST_FIELDS:
+    if type(names) is not tuple or len({*names}) != len(value) or len(names) > MAX_FIELDS:
         return []
     return [*names] if all(map(_is_name, (type(value).__name__, *names))) else []
 
@@ -206,7 +206,7 @@ def _decode(value: Any, stand_in: Callable[[str, Any], Any]) -> Any:
         return {_decode(key, stand_in): _decode(part, stand_in) for key, part in content}
     if tag == "namedtuple":
         name, fields, parts = content
-        if len(fields) > MOST_FIELDS or not all(map(_is_name, (name, *fields))):
+        if len(fields) > MAX_FIELDS or not all(map(_is_name, (name, *fields))):
             raise ValueFormatError(tag)
         return _named_tuple(name, *fields)(*(_decode(part, stand_in) for part in parts))
     if tag in PLAIN:
@@ -227,7 +227,7 @@ class Channel:
     def send(self, message: Any) -> None:
         """Send a message; raise ValueError if it is too long, or OSError if the other end is closed."""
         body = json.dumps(message).encode("ascii")
-        if len(body) > MOST_BYTES:
+        if len(body) > MAX_BYTES:
             raise ValueError(f"a value of {len(body)} bytes")
         rest = memoryview(LENGTH.pack(len(body)) + body)
         while rest:
@@ -236,7 +236,7 @@ class Channel:
     def receive(self) -> Any:
         """Return the next message; raise EOFError if the other end is closed, ValueFormatError if it is malformed."""
         (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
-        if length > MOST_BYTES:
+        if length > MAX_BYTES:
             raise ValueFormatError("too long")
         try:
             return json.loads(self._exactly(length))
