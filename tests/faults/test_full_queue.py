@@ -62,7 +62,7 @@ def spent(store: JobStore) -> str:
 
 
 def test_spent_memory_does_not_keep_a_chunk(spent: str, store: JobStore, ledger: Ledger) -> None:
-    """Where no byte is left chunks are begun, kept, put off and committed, until the job has ended."""
+    """Where no byte is left chunks are begun, kept, postponed and committed, until the job has ended."""
     first, second = begin(ledger, spent), begin(ledger, spent, 1)
     assert ledger.renew(first)
     ledger.postpone(first, 0, {})

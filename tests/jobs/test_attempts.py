@@ -88,11 +88,11 @@ def test_chunks_for_models_run_beside_others(store: JobStore, ledger: Ledger, mo
 
 
 def test_what_nobody_wants_is_left(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chunk that is dropped while it is scored has no result, and is not put off by this worker."""
+    """A chunk that is dropped while it is scored has no result, and is not postponed by this worker."""
     job_id = store.submit(requests_of("a", "b"), "")
     run(monkeypatch, ledger, Judge(a=AbandonedError()), job_id)
     assert results(store, job_id) == []
-    assert store.redis.hget(f"rewardstack:jobs::job:{job_id}:tries", "0:put_off") is None
+    assert store.redis.hget(f"rewardstack:jobs::job:{job_id}:tries", "0:postponed") is None
 
 
 def test_a_spent_budget_is_not_tried_again(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def cancel(site: Site, jobs: list[str], model: SilentModel) -> None:
 def outcomes(worker: Worker, job: str) -> list[tuple[str, int]]:
     """What became of the chunks of a job, and how often each had begun."""
     lines = [json.loads(line) for line in worker.log.read_text().splitlines() if '"message": "chunk"' in line]
-    return [(line["outcome"], line["begun"]) for line in lines if line["job_id"] == job]
+    return [(line["outcome"], line["attempts"]) for line in lines if line["job_id"] == job]
 
 
 @pytest.mark.parametrize("source", ["llm_judge_remote", "embedding_remote"])

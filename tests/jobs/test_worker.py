@@ -79,7 +79,7 @@ def test_killed_in_the_middle_of_a_chunk(own: Site) -> None:
     found = results(own, job_id)
     assert [(one["index"], one["value"]) for one in found] == [(at, float(at % 2 == 0)) for at in range(2 * CHUNK_SIZE)]
     assert (state["status"], state["statuses"]["ok"]) == ("finished", 2 * CHUNK_SIZE)
-    assert {2, 1} == {one["begun"] for one in chunks(own.workers[1])}
+    assert {2, 1} == {one["attempts"] for one in chunks(own.workers[1])}
 
 
 @pytest.mark.nightly
@@ -114,7 +114,7 @@ def test_stopped_workers(own: Site) -> None:
     other = own.add_worker()
     assert own.end_of(job_id)["statuses"]["ok"] == 4 * CHUNK_SIZE
     eventually(lambda: len(chunks(other)) == 3)
-    assert {1} == {one["begun"] for one in chunks(other)}
+    assert {1} == {one["attempts"] for one in chunks(other)}
 
     eventually(lambda: is_waited_at(own.queue.url))
     assert other.stop() == 0
@@ -174,7 +174,7 @@ def test_failures_of_the_infrastructure(jobs: Site) -> None:
         sample(at, data_source="rule_remote_flaky", solution_str=text) for at, text in enumerate(["a", "bad", "b"])
     ]
     job_id = jobs.submit(*items)
-    eventually(lambda: [one["outcome"] for one in chunks(jobs.workers[0], job_id)] == ["put off"])
+    eventually(lambda: [one["outcome"] for one in chunks(jobs.workers[0], job_id)] == ["postponed"])
     assert jobs.state(job_id)["done"] == 0
     (jobs.folder / "broken").unlink()
 

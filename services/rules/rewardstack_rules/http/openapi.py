@@ -29,7 +29,7 @@ ERROR_TEXTS = {
     413: "The body is longer than MAX_BODY_BYTES, has too many values, or is a job over the limit of its key",
     415: "The Content-Type of the body is missing or not supported",
     429: "A limit of the API key is exceeded; wait for Retry-After seconds",
-    503: "The infrastructure failed every sample, or the server is overloaded; try again, unless the reply has "
+    503: "Every sample is `failed`, or the server is overloaded; try again, unless the reply has "
     f"{BUDGET_HEADER}: the run has used up its budget",
 }
 SECURITY = {

@@ -22,7 +22,7 @@ EXTENSION = "rewardstack_waiting"
 
 WAITING = Gauge(
     "rewardstack_waiting_requests",
-    "Requests that were not answered at once, and wait without a thread.",
+    "Requests that were not answered at once and wait; they do not count toward REWARD_THREADS.",
     multiprocess_mode="livesum",
 )
 

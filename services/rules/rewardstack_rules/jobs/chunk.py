@@ -108,7 +108,7 @@ def _work(context: WorkerContext, chunk: Chunk) -> None:
             return
         failed = [at for at in chunk.pending if replies[at]["status"] == "failed"]
         if failed and not over_budget and chunk.postponements < context.retries and chunk.deaths < MAX_DEATHS:
-            outcome = "put off"
+            outcome = "postponed"
             done = {at: reply for at, reply in enumerate(replies) if reply["status"] != "failed"}
             context.ledger.postpone(chunk, _delay(chunk.postponements), done)
         else:
@@ -163,7 +163,7 @@ def _log_outcome(chunk: Chunk, replies: Sequence[Record], outcome: str, seconds:
         "job_id": chunk.keys.job_id,
         "chunk": chunk.number,
         "outcome": outcome,
-        "begun": chunk.attempts,
+        "attempts": chunk.attempts,
         "items": len(replies),
         "statuses": dict(Counter(reply["status"] for reply in replies)),
         "ms": round(1000 * seconds, 1),

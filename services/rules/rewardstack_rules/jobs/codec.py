@@ -16,7 +16,7 @@ from rewardstack.score import STATUSES, Request, Score
 
 LEVEL = 1
 """zlib's compression level: text shrinks to a third or less, at network speed."""
-LOST = Score.failed("what the queue holds of it cannot be read")
+LOST = Score.failed("its entry in the queue is corrupt")
 """The score if a sample or its result cannot be read back from the queue."""
 
 Sample = Request | Score

@@ -28,7 +28,7 @@ local now = time[1] + time[2] / 1000000
 local function at(seconds) return string.format('%.3f', now + seconds) end
 local function count(name) redis.call('HINCRBY', counts, name, 1) end
 local function is_open() return redis.call('HEXISTS', open, id) == 1 end
-local function forget(n) redis.call('HDEL', tries, n, n .. ':put_off', n .. ':holder', n .. ':until') end
+local function forget(n) redis.call('HDEL', tries, n, n .. ':postponed', n .. ':holder', n .. ':until') end
 local function charge(grown)
   if not redis.call('ZSCORE', held, id) then return end
   redis.call('HINCRBY', bytes, id, grown)
@@ -134,7 +134,7 @@ redis.call('ZADD', due, at(lease), n)
 redis.call('HSETNX', meta, 'started', at(0))
 redis.call('SADD', started, id)
 if begun > 1 then count('chunks_retried') end
-return {begun, redis.call('HGET', tries, n .. ':put_off') or '0', redis.call('HGET', input, n),
+return {begun, redis.call('HGET', tries, n .. ':postponed') or '0', redis.call('HGET', input, n),
   redis.call('HGET', partial, n) or '', redis.call('HGET', meta, 'starts'), redis.call('HGET', meta, 'items')}
 """
 )
@@ -161,7 +161,7 @@ if not is_open() or redis.call('HGET', tries, n .. ':holder') ~= holder then ret
 redis.call('HDEL', tries, n .. ':holder', n .. ':until')
 if kept == '' then redis.call('HINCRBY', tries, n, -1)
 else
-  redis.call('HINCRBY', tries, n .. ':put_off', 1)
+  redis.call('HINCRBY', tries, n .. ':postponed', 1)
   redis.call('HSET', partial, n, kept)
 end
 redis.call('ZADD', due, at(delay), n)

@@ -24,8 +24,8 @@ from rewardstack_rules.settings import Settings
 GRACE = 30.0
 """A chunk counts as lost if it is neither queued nor started this many seconds after the job's submission."""
 
-EXPIRED = "its samples expired while they were sent; send them again, and faster"
-KEY_CONFLICT = "the queue holds something else under this Idempotency-Key; send another one"
+EXPIRED = "its samples expired during the upload; submit the job again, with fewer samples or a faster upload"
+KEY_CONFLICT = "the queue has another job with this Idempotency-Key; send another key"
 TOO_MANY = b"too many"
 KNOWN = re.compile(rb"^([0-9a-f]{32}):([0-9a-f]{32})\Z")
 """Matches the value of an idempotency key in Redis: the job's id and the digest of its samples."""

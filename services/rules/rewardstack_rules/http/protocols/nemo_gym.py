@@ -118,4 +118,4 @@ def _check_json(body: Mapping[str, Any]) -> None:
     try:
         json.dumps(body, allow_nan=False)
     except ValueError as error:
-        raise ApiError(400, "the body holds NaN, Infinity or a number too long for a float", "body") from error
+        raise ApiError(400, "the body contains NaN, Infinity or a number too long for a float", "body") from error
