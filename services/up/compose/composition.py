@@ -1,6 +1,6 @@
-"""Resolve the compose files: fill in the settings, and add named judges and the user's files.
+"""Resolve the compose files: fill in the settings, and add named judges, the user's files and secrets.
 
-`make up` writes the resolved file to the run directory and starts it with Compose.
+`make up` writes the resolved file and the secrets to the run directory, and starts it with Compose.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import hashlib
 import ipaddress
 import json
 import os
+import posixpath
+import secrets
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from services.gateway import config as gateway
+from services.gateway import tls
 from services.judge import model as judge_models
 from services.models import machine
 from services.models.machine import Gpu
@@ -25,13 +28,12 @@ from services.stack import compose_files, ports
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.services_table import SERVICES
-from services.stack.settings import KEYS, SECRETS, Settings
+from services.stack.settings import KEYS, SECRETS, USERS_FILES, Settings
 from services.up import model_servers
 from services.up.compose.engine import Engine, ask
-from services.up.compose.mounts import READERS, map_user_files
 from services.up.compose.project import Project
 from services.up.model_servers import JUDGE, REWARD_MODEL, REWARD_MODEL_PATH, SERVERS, ModelServer
-from services.up.named_judges import key_file, keys
+from services.up.named_judges import key_file, keys, templates
 from services.up.services import kind_of
 
 STACK_URL = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
@@ -46,6 +48,12 @@ REWARD_MODEL_URL = f"http://gateway:{SERVICES['judge'].port}{REWARD_MODEL_PATH}"
 """URL of the reward model for containers."""
 SANDBOX_URL = "http://sandbox:6000"
 """URL of the sandbox for containers."""
+READERS = ("rules", "worker")
+"""Services that read the user's files."""
+TARGET = "/etc/rewardstack"
+"""Folder in containers with the user's files."""
+SERVER = "server"
+"""Redis user of the stack's own services."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     """
     gpus = usable_gpus(project.engine)
     judge_gpus = assign_gpus(settings, chosen, gpus)
-    values, users = map_user_files(settings)
+    values, users = _map_user_files(settings)
     environment = {
         **_environment(settings, chosen),
         **values,
@@ -166,6 +174,45 @@ def use_entry_points(composition: Composition) -> None:
         if entry_point:
             before = [part for part in command if "=/run/secrets/" in part]
             service["entrypoint"] = ["sh", WITH_KEYS, *before, *entry_point]
+
+
+def write_secrets(settings: Settings, run: RunDir) -> None:
+    """Write a file for each secret to a directory that only its owner can access.
+
+    Unset secrets get empty files, except TLS files and keys of external judges, whose files are removed.
+    """
+    run.secrets.mkdir(mode=0o700, exist_ok=True)
+    run.secrets.chmod(0o700)
+    contents = _secret_files(settings, run)
+    for name, text in contents.items():
+        file = run.secrets / name
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+        # The users in the containers must be able to read the file. The directory keeps other users out.
+        file.chmod(0o644)
+    optional = {*tls.FILES, *(file.name for file in run.secrets.glob(key_file("*")))}
+    for name in optional - contents.keys():
+        (run.secrets / name).unlink(missing_ok=True)
+
+
+def _secret_files(settings: Settings, run: RunDir) -> Mapping[str, str]:
+    """Return the text of the file of each secret, by file name."""
+    values = {**{name: settings[name] for name in SECRETS}, **model_servers.keys(settings)}
+    contents = {name.lower(): value for name, value in values.items()} | {"hf_token": os.environ.get("HF_TOKEN", "")}
+    for service in ("cache", "queue"):
+        own = _generated(f"{service}_server_password", run)
+        url = f"redis://{SERVER}:{own}@{service}:{SERVICES[service].port}/0"
+        contents |= {f"{service}_server_password": own, f"reward_{service}_url": url}
+    if not settings["CODE_SANDBOX_URL"] and not settings["CODE_SANDBOX_API_KEY"]:
+        contents |= {"code_sandbox_api_key": _generated("code_sandbox_api_key", run)}
+    judge_keys = {key_file(name): key for name, key in keys(settings).items()}
+    return {**contents, **judge_keys, **tls.contents(settings)}
+
+
+def _generated(name: str, run: RunDir) -> str:
+    """Return a generated password or key, which stays the same until its file is removed."""
+    file = run.secrets / name
+    return (file.read_text(encoding="utf-8") if file.is_file() else "") or secrets.token_hex(32)
 
 
 def unused_gpus(engine: Engine) -> str:
@@ -262,6 +309,31 @@ def _gateway_variables(settings: Settings, chosen: Sequence[ModelServer]) -> dic
     paths = model_servers.paths(chosen)
     servers = {service: [f"{service}:{SERVICES['judge'].port} resolve"] for service in paths.values()}
     return {**gateway.auth_request_uris(settings), **gateway.model_paths(paths, servers, settings)}
+
+
+def _map_user_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]:
+    """Map the user's files to paths in containers: reward functions, routes, and prompt templates of judges.
+
+    Returns:
+        The values of the settings that name files, with paths in the containers instead; and the files on this machine,
+        by path in the containers.
+
+    Raises:
+        StackError: a file is missing or unreadable; the message names the setting.
+    """
+    values, files = {}, {}
+    for setting in USERS_FILES:
+        targets = []
+        for number, file in enumerate(settings.files(setting)):
+            # Keep the file name, because its suffix matters. Separate folders avoid collisions.
+            targets.append(f"{TARGET}/{setting.lower()}-{number}/{file.name}")
+            files[targets[-1]] = file
+            if setting == "REWARDSTACK_ROUTES":
+                folder = posixpath.dirname(targets[-1])
+                for name in templates(file):
+                    files[posixpath.normpath(posixpath.join(folder, name))] = (file.parent / name).resolve()
+        values[setting] = os.pathsep.join(targets)
+    return values, files
 
 
 def _add_files(service: dict[str, Any], files: Mapping[str, Path], judge_keys: Sequence[str]) -> None:

@@ -15,7 +15,6 @@ from services.stack.services_table import SERVICES
 from services.stack.settings import Settings
 from services.up import model_servers, named_judges, summary
 from services.up.compose import composition as composing
-from services.up.compose import mounts
 from services.up.compose.composition import Composition
 from services.up.compose.engine import has_image, require
 from services.up.compose.images import build
@@ -119,7 +118,7 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
     Raises:
         StackError: an image is unavailable.
     """
-    mounts.write_secrets(settings, run)
+    composing.write_secrets(settings, run)
     project = composition.project
     file = composition.write(run)
     images = {service["image"] for service in composition.services.values() if "build" not in service}
