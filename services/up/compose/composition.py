@@ -232,11 +232,6 @@ def judge_model(settings: Settings, gpus: list[Gpu]) -> str:
     return settings["JUDGE_MODEL"] or settings["JUDGE_GPU_MODEL" if fits_large else "JUDGE_CPU_MODEL"]
 
 
-def is_cache_published(settings: Settings) -> bool:
-    """Return whether clients outside the containers can use the cache."""
-    return bool(settings["CACHE_PORT"] and settings["CACHE_PASSWORD"])
-
-
 def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gpu]) -> dict[str, str]:
     """Assign GPUs to the containers of judges and of the reward model, by service, in the format of JUDGE_GPUS.
 
@@ -283,7 +278,7 @@ def _files(settings: Settings, gpus: bool) -> dict[str, bool]:
         "compose.yaml": True,
         "compose.gpu.yaml": gpus,
         "compose.keys.yaml": "HF_TOKEN" in os.environ or any(settings[key] for key in KEYS),
-        "compose.cache.yaml": is_cache_published(settings),
+        "compose.cache.yaml": "CACHE_PORT" in ports.compose_ports(settings),
         "compose.tls.yaml": settings.tls,
         "compose.monitoring.yaml": settings["MONITORING"] == "on",
         "compose.override.yaml": (ROOT / "compose.override.yaml").is_file(),

@@ -6,27 +6,25 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import SECRETS, Settings
 from services.up.compose.engine import ask, require
-from services.up.compose.project import Project, file_options, project_name
+from services.up.compose.project import Project, project_name
 
 REGISTRY = re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]{0,252}(?::\d{1,5})?)(?:/[a-z0-9][a-z0-9._-]{0,127}){0,8}")
-NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def build(project: Project, image: str, files: Sequence[Path], environment: Mapping[str, str] = NOTHING) -> None:
+def build(project: Project, image: str, files: Sequence[Path], environment: Mapping[str, str] | None = None) -> None:
     """Build the image of reward server and workers. This is fast if nothing has changed.
 
     Raises:
         StackError: the build fails.
     """
     with step(f"building {image} (the first time takes minutes)", f"{image} built"):
-        if not project.run(*file_options(files), "build", "rules", environment=environment):
+        if not project.run("build", "rules", files=files, environment=environment):
             raise StackError(f"{image} could not be built", "the lines above say why; then make up again")
 
 

@@ -98,11 +98,12 @@ class Project:
         self.engine = engine
         self.name = name
 
-    def command(self, *arguments: str) -> list[str]:
-        """Return a command line of `docker compose` for this project."""
-        return [self.engine.docker, "compose", "--project-name", self.name, *arguments]
+    def command(self, *arguments: str, files: Iterable[Path] = ()) -> list[str]:
+        """Return a command line of `docker compose` for this project. Later files take precedence."""
+        options = [part for file in files for part in ("--file", str(file))]
+        return [self.engine.docker, "compose", "--project-name", self.name, *options, *arguments]
 
-    def run(self, *arguments: str, environment: Mapping[str, str] | None = None) -> bool:
+    def run(self, *arguments: str, files: Iterable[Path] = (), environment: Mapping[str, str] | None = None) -> bool:
         """Run `docker compose`, show its output to the user, and return whether it succeeded.
 
         Without a terminal, `up`, `stop`, `down` and `build` show only errors, because Compose would print every state
@@ -111,7 +112,7 @@ class Project:
         is_piped, is_build = not sys.stdout.isatty(), "build" in arguments
         quiet = ["--progress=quiet"] if is_piped and {"up", "stop", "down"} & {*arguments} else []
         done = subprocess.run(
-            self.command(*quiet, *arguments),
+            self.command(*quiet, *arguments, files=files),
             cwd="/",
             env=compose_environment(environment or {}),
             stdin=subprocess.DEVNULL,
@@ -133,7 +134,7 @@ class Project:
         Raises:
             StackError: Compose cannot read the files.
         """
-        command = self.command("--project-directory", str(ROOT), *file_options(files), "config", "--format=json")
+        command = self.command("--project-directory", str(ROOT), "config", "--format=json", files=files)
         done = subprocess.run(
             command, env=compose_environment(environment), capture_output=True, text=True, check=False
         )
@@ -180,11 +181,6 @@ class Project:
         checks = (state.get("Health") or {}).get("Log") or [{}]
         output = " ".join(checks[-1].get("Output", "").split())[:OUTPUT_CHARACTERS]
         return f"{container.status}: {output}" if output and state["Running"] else container.status
-
-
-def file_options(files: Iterable[Path]) -> list[str]:
-    """Return the options of `docker compose` that name its files."""
-    return [part for file in files for part in ("--file", str(file))]
 
 
 def project_name() -> str:

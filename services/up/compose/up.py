@@ -18,7 +18,7 @@ from services.up.compose import composition as composing
 from services.up.compose.composition import Composition
 from services.up.compose.engine import has_image, require
 from services.up.compose.images import build
-from services.up.compose.project import ComposeRecord, Project, file_options, project_name, require_own
+from services.up.compose.project import ComposeRecord, Project, project_name, require_own
 from services.up.model_servers import ModelServer, is_required
 from services.up.plan import Plan, RunningStack, Service, in_gib
 from services.up.services import kind_of, remedy
@@ -107,7 +107,7 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
         for server in lost:
             chosen = model_servers.exclude(chosen, server.name)
     cache = f"redis://:$(cat {run.secrets}/cache_password)@{settings.host}:{settings['CACHE_PORT']}/0"
-    published = cache if composing.is_cache_published(settings) else ""
+    published = cache if "CACHE_PORT" in composition.ports else ""
     summarize = partial(summary.print_summary, settings, composition.urls, "the containers", published)
     return _started(settings, composition, summarize)
 
@@ -124,7 +124,7 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
     images = {service["image"] for service in composition.services.values() if "build" not in service}
     if missing := sorted(image for image in images if not has_image(project.engine, image)):
         with step(f"fetching {', '.join(missing)}", "images fetched"):
-            if not project.run(*file_options([file]), "pull", "--ignore-buildable", "--policy", "missing"):
+            if not project.run("pull", "--ignore-buildable", "--policy", "missing", files=[file]):
                 raise StackError(
                     "an image cannot be fetched: the lines above say why",
                     "check that this machine can reach the images' registries, or load the images (docker load)",
@@ -145,7 +145,7 @@ def start(composition: Composition, file: Path, settings: Settings) -> None:
     project, since = composition.project, datetime.now(timezone.utc).isoformat()
     seconds = max(settings.number(_timeout(name)) for name in composition.services) + SPARE_SECONDS
     wait = ["up", "--detach", "--remove-orphans", "--wait", "--wait-timeout", str(seconds)]
-    is_started = project.run(*file_options([file]), *wait)
+    is_started = project.run(*wait, files=[file])
     containers = project.containers()
     project.set_restart_policy(container for container in containers if container.is_healthy)
     if is_started:
@@ -180,7 +180,7 @@ def _started(settings: Settings, composition: Composition, summarize: Callable[[
     """
     seconds = 2 * float(settings["LLM_JUDGE_SERVER_TIMEOUT"])
     addresses = {"REWARD_SERVER_URL": composition.urls["REWARD_SERVER_URL"], "REWARD_SERVER_TIMEOUT": f"{seconds:g}"}
-    if composing.is_cache_published(settings):
+    if "CACHE_PORT" in composition.ports:
         addresses |= {**composition.urls, "REWARD_CACHE_URL": settings.cache_url}
     judge = composing.judge_model(settings, composing.usable_gpus(composition.project.engine))
     return RunningStack(
