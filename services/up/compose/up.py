@@ -1,7 +1,9 @@
-"""`make up` with containers: make the plan and apply it."""
+"""`make up` and `make images` with containers: make the plan and apply it, build and push the image."""
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import partial
@@ -10,14 +12,13 @@ from typing import Any
 
 from services.stack.console import TAIL_LINES, error_in, say, step
 from services.stack.errors import StackError
-from services.stack.rundir import RunDir
+from services.stack.rundir import ROOT, RunDir
 from services.stack.services_table import SERVICES
-from services.stack.settings import Settings
+from services.stack.settings import SECRETS, Settings
 from services.up import model_servers, named_judges, summary
 from services.up.compose import composition as composing
 from services.up.compose.composition import Composition
-from services.up.compose.engine import has_image, require
-from services.up.compose.images import build
+from services.up.compose.engine import ask, has_image, require
 from services.up.compose.project import ComposeRecord, Project, project_name, require_own
 from services.up.model_servers import ModelServer, is_required
 from services.up.plan import Plan, RunningStack, Service, in_gib
@@ -27,6 +28,7 @@ MODEL_ARGUMENT = {"judge": 0, "reward-model": 0, "embedding": 1}
 """Index of the model in the command of each model server's container."""
 SPARE_SECONDS = 120
 """Additional seconds to wait, so that a failing health check is reported before the wait times out."""
+REGISTRY = re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]{0,252}(?::\d{1,5})?)(?:/[a-z0-9][a-z0-9._-]{0,127}){0,8}")
 
 
 class StartFailure(StackError):
@@ -129,7 +131,7 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
                     "an image cannot be fetched: the lines above say why",
                     "check that this machine can reach the images' registries, or load the images (docker load)",
                 )
-    build(project, settings["REWARDSTACK_IMAGE"], [file])
+    _build(project, settings["REWARDSTACK_IMAGE"], file)
     composing.use_entry_points(composition)
     ComposeRecord(project.name, [*composition.services]).save(run)
     return composition.write(run)
@@ -165,6 +167,58 @@ def start(composition: Composition, file: Path, settings: Settings) -> None:
     cause = error_in(logs[first.service]) or project.problem(first)
     help_ = f"{remedy(first.service, cause)}; then make up again"
     raise StartFailure(f"{first.service}: {problem}: {cause}", help_, [*logs])
+
+
+def _build(project: Project, image: str, file: Path, environment: Mapping[str, str] | None = None) -> None:
+    """Build the image of reward server and workers. This is fast if nothing has changed.
+
+    Raises:
+        StackError: the build fails.
+    """
+    with step(f"building {image} (the first time takes minutes)", f"{image} built"):
+        if not project.run("build", "rules", files=[file], environment=environment):
+            raise StackError(f"{image} could not be built", "the lines above say why; then make up again")
+
+
+def make_image(settings: Settings, run: RunDir, registry: str) -> None:
+    """Build the image without starting anything. If `registry` is not empty, push the image there.
+
+    Args:
+        settings: settings of the stack.
+        run: run directory of the stack.
+        registry: registry such as `registry.example.com/team`; empty for none.
+
+    Raises:
+        StackError: no engine answers, the build fails, or the registry rejects the image.
+    """
+    host = registry_host(registry) if registry else ""
+    project, image = Project(require(), project_name()), settings["REWARDSTACK_IMAGE"]
+    environment = {**settings, **dict.fromkeys(SECRETS, ""), "RUN_DIR": str(run.path)}
+    _build(project, image, ROOT / "compose.yaml", environment)
+    if not registry:
+        return
+    docker, name = project.engine.docker, f"{registry}/{image.rpartition('/')[2]}"
+    ask(docker, "tag", image, name)
+    with step(f"pushing {name}", f"{name} pushed"):
+        if subprocess.run([docker, "push", name], cwd="/", stdin=subprocess.DEVNULL, check=False).returncode != 0:
+            raise StackError(
+                f"{name} could not be pushed: the lines above say why",
+                f"check that this machine can reach {host} and may push to it: docker login {host}",
+            )
+    say("\nFor the values of helm/rewardstack:\n")
+    say(f"  rules: {{image: {name}}}", whole=True)
+
+
+def registry_host(registry: str) -> str:
+    """Return the host of a registry.
+
+    Raises:
+        StackError: the text is not a registry, or has no host name, so that the engine would use a public registry.
+    """
+    found = REGISTRY.fullmatch(registry)
+    if not found or not re.search(r"[.:]|^localhost$", found["host"]):
+        raise StackError(f"REGISTRY={registry!r} is not a registry", "name its host, too: registry.example.com/team")
+    return found["host"]
 
 
 def _timeout(service: str) -> str:
