@@ -125,12 +125,7 @@ def supports_vllm() -> bool:
 
 
 def split_gpus(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]:
-    """Assign GPUs to replicas, and return the names of each replica's GPUs; empty lists if there are no GPUs.
-
-    Args:
-        gpus: GPUs of the machine.
-        replicas: number of replicas.
-        size: number of GPUs of each replica.
+    """Assign `size` GPUs to each replica, and return the names of each one's GPUs; empty lists if there are no GPUs.
 
     Raises:
         StackError: there are too few GPUs.
@@ -142,7 +137,7 @@ def split_gpus(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]
 
 
 def require_gpus(gpus: Sequence[Gpu], replicas: int, size: int) -> None:
-    """Check that there are enough GPUs. The parameters are those of `split_gpus`.
+    """Check that there are `size` GPUs for each replica.
 
     Raises:
         StackError: there are too few GPUs.

@@ -154,13 +154,7 @@ def share(part: str, whole: str, by: str = "") -> str:
 
 
 def quantile(part: float, histogram: str, by: str = "") -> str:
-    """Return the query for a quantile of a histogram over all replicas.
-
-    Args:
-        part: the quantile, from 0 to 1.
-        histogram: name of the histogram without `_bucket`, with its selector.
-        by: labels to keep.
-    """
+    """Return the query for a quantile (0 to 1) of a histogram, whose name lacks `_bucket`, over all replicas."""
     name, brace, selector = histogram.partition("{")
     buckets = rate(f"{name}_bucket{brace}{selector}", f"le, {by}" if by else "le")
     return f"histogram_quantile({part}, {buckets})"

@@ -96,12 +96,6 @@ class Composition:
 def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Composition:
     """Return the resolved compose file, without writing or starting anything.
 
-    Args:
-        settings: settings of the stack.
-        run: run directory of the stack.
-        project: Compose project.
-        chosen: model servers to start.
-
     Raises:
         StackError: containers cannot reach a URL, a file that a setting names is missing, there are too few GPUs, or
             Compose cannot read the files.
@@ -237,12 +231,7 @@ def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequenc
 
     The default judge gets JUDGE_GPUS, and the reward model gets REWARD_MODEL_GPU. A server whose setting is `all`, and
     each named judge, gets as many GPUs as it needs from those that no setting names. If the default judge is the only
-    server, its `all` is kept.
-
-    Args:
-        settings: settings of the stack.
-        chosen: model servers to start.
-        gpus: GPUs of the machine; empty if containers cannot use GPUs.
+    server, its `all` is kept. Without GPUs that containers can use, nothing is assigned.
 
     Raises:
         StackError: there are too few GPUs.

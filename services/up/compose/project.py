@@ -87,12 +87,7 @@ class ComposeRecord:
 
 
 class Project:
-    """A Compose project.
-
-    Args:
-        engine: container engine.
-        name: name of the project.
-    """
+    """A Compose project."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         self.engine = engine
@@ -125,11 +120,7 @@ class Project:
         return done.returncode == 0
 
     def config(self, files: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
-        """Return the configuration that Compose merges from files.
-
-        Args:
-            files: compose files in order; later files take precedence.
-            environment: variables for interpolation.
+        """Return the configuration that Compose merges from files, with the environment's variables filled in.
 
         Raises:
             StackError: Compose cannot read the files.

@@ -32,13 +32,7 @@ REGISTRY = re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]{0,252}(?::\d{1,5})?)(?:/[a-z
 
 
 class StartFailure(StackError):
-    """Raised if services did not start.
-
-    Args:
-        problem: cause of the first failure.
-        remedy: what the user can do.
-        services: names of all failed services.
-    """
+    """Raised if services did not start. The problem is that of the first one."""
 
     def __init__(self, problem: str, remedy: str, services: Sequence[str]) -> None:
         super().__init__(problem, remedy)
@@ -47,11 +41,6 @@ class StartFailure(StackError):
 
 def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     """Return the plan of `make up` without changing anything.
-
-    Args:
-        settings: settings of the stack.
-        run: run directory of the stack.
-        reason: reason for this deployment.
 
     Raises:
         StackError: no engine answers, or the stack cannot run here.
@@ -81,12 +70,6 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
     """Build and start services that do not run yet, and wait until they are healthy.
 
     If an optional model server fails to start, the stack starts without it.
-
-    Args:
-        settings: settings of the stack.
-        run: run directory of the stack.
-        project: Compose project.
-        chosen: model servers to start.
 
     Raises:
         StackError: an image is unavailable, or a service does not start.
@@ -181,12 +164,7 @@ def _build(project: Project, image: str, file: Path, environment: Mapping[str, s
 
 
 def make_image(settings: Settings, run: RunDir, registry: str) -> None:
-    """Build the image without starting anything. If `registry` is not empty, push the image there.
-
-    Args:
-        settings: settings of the stack.
-        run: run directory of the stack.
-        registry: registry such as `registry.example.com/team`; empty for none.
+    """Build the image without starting anything, and push it to a registry such as `registry.example.com/team`, if any.
 
     Raises:
         StackError: no engine answers, the build fails, or the registry rejects the image.
