@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -46,12 +46,12 @@ class Gpu(NamedTuple):
     memory: int
 
 
-def gpus(environ: Mapping[str, str] = os.environ) -> list[Gpu]:
+def gpus() -> list[Gpu]:
     """Return the NVIDIA GPUs that CUDA_VISIBLE_DEVICES lets this process use."""
     program = shutil.which("nvidia-smi")
     if not program:
         return []
-    names, listed = environ.get("CUDA_VISIBLE_DEVICES"), _query_nvidia_smi(program, *GPU_QUERY)
+    names, listed = os.environ.get("CUDA_VISIBLE_DEVICES"), _query_nvidia_smi(program, *GPU_QUERY)
     if "MIG-" in (names or ""):
         listed += mig_rows(_query_nvidia_smi(program, "--list-gpus"))
     return visible_gpus(listed, names)

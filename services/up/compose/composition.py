@@ -103,12 +103,7 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     gpus = usable_gpus(project.engine)
     judge_gpus = assign_gpus(settings, chosen, gpus)
     values, users = _map_user_files(settings)
-    environment = {
-        **_environment(settings, chosen),
-        **values,
-        **_gpu_variables(settings, gpus, judge_gpus),
-        "RUN_DIR": str(run.path),
-    }
+    environment = {**_environment(settings, chosen, gpus, judge_gpus), **values, "RUN_DIR": str(run.path)}
     files = [ROOT / name for name, needed in _files(settings, bool(gpus)).items() if needed]
     model = project.config(files, environment)
     services = model["services"]
@@ -127,9 +122,12 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     return Composition(project, model, model_servers.urls(settings, chosen), ports.compose_ports(settings), chosen)
 
 
-def _environment(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
-    """Return the variables of the compose files that depend on the settings and the chosen model servers."""
-    code, memory = runs_code(settings), {name: SERVICES[name].memory for name in ("cache", "queue")}
+def _environment(
+    settings: Settings, chosen: Sequence[ModelServer], gpus: list[Gpu], judge_gpus: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the variables of the compose files, except the paths of files."""
+    code = settings["CODE"] == "on" and not (settings["CODE_SANDBOX_URL"] or settings["SANDBOX_FUSION_URL"])
+    memory = {name: SERVICES[name].memory for name in ("cache", "queue")}
     return {
         **settings,
         "COMPOSE_PROFILES": ",".join([*(server.name for server in chosen), *(["code"] if code else [])]),
@@ -139,12 +137,6 @@ def _environment(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str,
         **{STACK_URL[server.name]: settings[STACK_URL[server.name]] if server in chosen else "" for server in SERVERS},
         **{f"{name.upper()}_MEMORY": str(limit.bytes(settings)) for name, limit in memory.items() if limit},
         **dict.fromkeys(SECRETS, ""),  # containers read them from files
-    }
-
-
-def _gpu_variables(settings: Settings, gpus: list[Gpu], judge_gpus: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of the compose files that depend on the GPUs and their assignment to judges."""
-    return {
         "JUDGE_MODEL": judge_model(settings, gpus),
         "JUDGE_GPUS": judge_gpus.get(JUDGE.name, settings["JUDGE_GPUS"]),
         "REWARD_MODEL_GPU": judge_gpus.get(REWARD_MODEL.name, settings["REWARD_MODEL_GPU"]),
@@ -254,11 +246,6 @@ def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequenc
     machine.require_gpus(free, sum(needs.values()), 1)
     names = (gpu.name for gpu in free)
     return {**fixed, **{name: ",".join(islice(names, count)) for name, count in needs.items()}}
-
-
-def runs_code(settings: Settings) -> bool:
-    """Return whether the stack runs the sandbox container, in which the code of samples is executed."""
-    return settings["CODE"] == "on" and not (settings["CODE_SANDBOX_URL"] or settings["SANDBOX_FUSION_URL"])
 
 
 def _files(settings: Settings, gpus: bool) -> dict[str, bool]:

@@ -161,10 +161,10 @@ class Project:
         output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
         return output.decode(errors="replace")
 
-    def set_restart_policy(self, containers: Iterable[Container], policy: str = "unless-stopped") -> None:
-        """Set the restart policy of containers. The default policy restarts them when they exit and after a reboot."""
+    def enable_restarts(self, containers: Iterable[Container]) -> None:
+        """Let the engine restart containers when they exit and after a reboot, unless they were stopped."""
         if ids := [container.id for container in containers]:
-            ask(self.engine.docker, "update", "--restart", policy, *ids)
+            ask(self.engine.docker, "update", "--restart", "unless-stopped", *ids)
 
     def problem(self, container: Container) -> str:
         """Return the status of a container and the output of its last health check."""

@@ -132,7 +132,7 @@ def start(composition: Composition, file: Path, settings: Settings) -> None:
     wait = ["up", "--detach", "--remove-orphans", "--wait", "--wait-timeout", str(seconds)]
     is_started = project.run(*wait, files=[file])
     containers = project.containers()
-    project.set_restart_policy(container for container in containers if container.is_healthy)
+    project.enable_restarts(container for container in containers if container.is_healthy)
     if is_started:
         return
     failed = [container for container in containers if container.has_failed]
