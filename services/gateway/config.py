@@ -111,10 +111,5 @@ def servers_file(service: str, settings: Settings) -> str:
 
 
 def command(nginx: str, folder: Path) -> list[str]:
-    """Return the command that starts the gateway.
-
-    Args:
-        nginx: path of the program.
-        folder: folder with its configuration files.
-    """
+    """Return the command that starts the gateway with the configuration files of a folder."""
     return [nginx, "-p", str(folder), *SERVICES["gateway"].command[1:]]

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -46,12 +46,12 @@ class Gpu(NamedTuple):
     memory: int
 
 
-def gpus(environ: Mapping[str, str] = os.environ) -> list[Gpu]:
+def gpus() -> list[Gpu]:
     """Return the NVIDIA GPUs that CUDA_VISIBLE_DEVICES lets this process use."""
     program = shutil.which("nvidia-smi")
     if not program:
         return []
-    names, listed = environ.get("CUDA_VISIBLE_DEVICES"), _query_nvidia_smi(program, *GPU_QUERY)
+    names, listed = os.environ.get("CUDA_VISIBLE_DEVICES"), _query_nvidia_smi(program, *GPU_QUERY)
     if "MIG-" in (names or ""):
         listed += mig_rows(_query_nvidia_smi(program, "--list-gpus"))
     return visible_gpus(listed, names)
@@ -125,12 +125,7 @@ def supports_vllm() -> bool:
 
 
 def split_gpus(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]:
-    """Assign GPUs to replicas, and return the names of each replica's GPUs; empty lists if there are no GPUs.
-
-    Args:
-        gpus: GPUs of the machine.
-        replicas: number of replicas.
-        size: number of GPUs of each replica.
+    """Assign `size` GPUs to each replica, and return the names of each one's GPUs; empty lists if there are no GPUs.
 
     Raises:
         StackError: there are too few GPUs.
@@ -142,7 +137,7 @@ def split_gpus(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]
 
 
 def require_gpus(gpus: Sequence[Gpu], replicas: int, size: int) -> None:
-    """Check that there are enough GPUs. The parameters are those of `split_gpus`.
+    """Check that there are `size` GPUs for each replica.
 
     Raises:
         StackError: there are too few GPUs.

@@ -1,32 +1,151 @@
-"""Define the Grafana dashboards. `python -m services.monitoring.dashboards` writes their JSON files."""
+"""Define the Grafana dashboards. `python -m services.monitoring.dashboards` writes their JSON files.
+
+https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from services.monitoring.panels import Dashboard, Panel, Query, Row
 from services.stack.rundir import CHART_FILES
 
 FOLDER = CHART_FILES / "monitoring"
+SOURCE = {"type": "prometheus", "uid": "prometheus"}
+"""The Prometheus data source that Grafana's `provisioning/datasources` defines."""
+TAG = "rewardstack"
+COLUMNS = 24
+"""Number of columns of a dashboard."""
+SIZES = {"stat": (4, 4), "timeseries": (8, 8)}
+"""Width and height of a panel by kind: the latest value, or lines over time."""
+OPTIONS: Mapping[str, Any] = {
+    "stat": {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "value", "graphMode": "area"},
+    "timeseries": {
+        "legend": {"displayMode": "list", "placement": "bottom"},
+        "tooltip": {"mode": "multi", "sort": "desc"},
+    },
+}
+SCHEMA = 39
+"""Schema version of Grafana 11; later versions of Grafana convert it."""
+LABELS = re.compile(r"by \((?:le\b(?:, )?)?(.*?)\)")
+"""Matches the labels that a query keeps, without a histogram's bucket."""
+
 SAMPLES_TOTAL, REQUESTS, CACHE_HITS = (
     "rewardstack_samples_total",
     "rewardstack_requests_total",
     "rewardstack_cache_hits_total",
 )
 REWARD = "rewardstack_reward"
+SAMPLE_SECONDS = "rewardstack_sample_duration_seconds"
 CLIENT_REQUESTS = 'endpoint!~"/health|/ready|/metrics"'
 """Prometheus selector for requests of clients, without those of probes."""
 
 
-def rate(metric: str, by: str = "") -> str:
-    """Return the query for the rate per second of a counter, summed over all replicas.
+@dataclass(frozen=True)
+class Panel:
+    """A panel of a dashboard.
 
     Args:
-        metric: name of the counter, with its selector.
-        by: labels to keep.
+        title: title of the panel.
+        query: query in PromQL, whose lines are named by their labels; or several queries by the name of their lines.
+            Grafana replaces `$__rate_interval` in a query, and label names in double braces in a name.
+        unit: unit in Grafana's notation, such as `s`, `percentunit` or `short`.
+        text: description, which Grafana shows on hover.
+        kind: `timeseries` or `stat`.
     """
-    return f"sum{f' by ({by})' if by else ''} (rate({metric}[$__rate_interval]))"
+
+    title: str
+    query: str | Mapping[str, str]
+    unit: str = "short"
+    text: str = ""
+    kind: str = "timeseries"
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        """Queries by the name of their lines, in the order in which they are drawn."""
+        if not isinstance(self.query, str):
+            return self.query
+        labels = LABELS.search(self.query)
+        return {re.sub(r"\w+", r"{{\g<0>}}", labels[1].replace(",", "")) if labels else "": self.query}
+
+    def json(self, ident: int, place: Mapping[str, int]) -> dict[str, Any]:
+        """Return the panel as Grafana JSON with an id and a position."""
+        return {
+            "id": ident,
+            "type": self.kind,
+            "title": self.title,
+            "description": self.text,
+            "datasource": SOURCE,
+            "gridPos": place,
+            "fieldConfig": {"defaults": {"unit": self.unit, "min": 0}, "overrides": []},
+            "options": OPTIONS[self.kind],
+            "targets": [
+                {"refId": chr(ord("A") + at), "datasource": SOURCE, "expr": expression, "legendFormat": name}
+                for at, (name, expression) in enumerate(self.queries.items())
+            ],
+        }
+
+
+class Row(NamedTuple):
+    """Panels under a heading, from left to right on one or more lines."""
+
+    title: str
+    panels: Sequence[Panel]
+
+
+class Dashboard(NamedTuple):
+    """A Grafana dashboard. Its name is that of its file, and part of its uid."""
+
+    name: str
+    title: str
+    rows: Sequence[Row]
+
+    def json(self) -> dict[str, Any]:
+        """Return the dashboard as Grafana JSON."""
+        return {
+            "uid": f"rewardstack-{self.name}",
+            "title": self.title,
+            "tags": [TAG],
+            "schemaVersion": SCHEMA,
+            "editable": False,
+            "refresh": "15s",
+            "time": {"from": "now-1h", "to": "now"},
+            "links": [{"type": "dashboards", "tags": [TAG], "title": TAG, "asDropdown": False, "keepTime": True}],
+            "panels": list(self._place_panels()),
+        }
+
+    def _place_panels(self) -> Iterator[dict[str, Any]]:
+        """Yield row headings and panels as Grafana JSON, each with its id and position."""
+        ident, top = 1, 0
+        for row in self.rows:
+            place = {"h": 1, "w": COLUMNS, "x": 0, "y": top}
+            yield {"id": ident, "type": "row", "title": row.title, "collapsed": False, "gridPos": place, "panels": []}
+            ident, top, left, height = ident + 1, top + 1, 0, 0
+            for panel in row.panels:
+                panel_width, panel_height = SIZES[panel.kind]
+                if left + panel_width > COLUMNS:
+                    top, left, height = top + height, 0, 0
+                yield panel.json(ident, {"h": panel_height, "w": panel_width, "x": left, "y": top})
+                ident, left, height = ident + 1, left + panel_width, max(height, panel_height)
+            top += height
+
+
+def aggregate(function: str, expression: str, by: str = "") -> str:
+    """Return the query that aggregates the replicas of the reward server, and keeps these labels.
+
+    The function is `sum`; or `max`, for what has the same value in every reward server, such as the queue's length.
+    """
+    return f"{function}{f' by ({by})' if by else ''} ({expression})"
+
+
+def rate(metric: str, by: str = "", function: str = "sum") -> str:
+    """Return the query for the rate per second of a counter, given by its name and selector."""
+    return aggregate(function, f"rate({metric}[$__rate_interval])", by)
 
 
 def share(part: str, whole: str, by: str = "") -> str:
@@ -35,100 +154,71 @@ def share(part: str, whole: str, by: str = "") -> str:
 
 
 def quantile(part: float, histogram: str, by: str = "") -> str:
-    """Return the query for a quantile of a histogram over all replicas.
-
-    Args:
-        part: the quantile, from 0 to 1.
-        histogram: name of the histogram without `_bucket`, with its selector.
-        by: labels to keep.
-    """
+    """Return the query for a quantile (0 to 1) of a histogram, whose name lacks `_bucket`, over all replicas."""
     name, brace, selector = histogram.partition("{")
     buckets = rate(f"{name}_bucket{brace}{selector}", f"le, {by}" if by else "le")
     return f"histogram_quantile({part}, {buckets})"
 
 
-def quantiles(histogram: str) -> list[Query]:
+def quantiles(histogram: str) -> dict[str, str]:
     """Return queries for the 50 %, 95 % and 99 % quantiles of a histogram."""
-    return [Query(quantile(part, histogram), f"{part:.0%}") for part in (0.5, 0.95, 0.99)]
+    return {f"{part:.0%}": quantile(part, histogram) for part in (0.5, 0.95, 0.99)}
 
 
 def mean(histogram: str) -> str:
     """Return the query for the mean of a histogram over all replicas."""
-    return f"{rate(f'{histogram}_sum')} / {rate(f'{histogram}_count')}"
+    return share(f"{histogram}_sum", f"{histogram}_count")
 
 
-def shared_gauge(metric: str, by: str = "") -> str:
-    """Return the query for a gauge that has the same value in every reward server, such as the queue's length."""
-    return f"max{f' by ({by})' if by else ''} ({metric})"
+def signed_mean(prefix: str, count: str, by: str) -> str:
+    """Return the query for the mean of rewards, whose positive and negative sums are separate counters."""
+    return f"({rate(f'{prefix}_positive_total', by)} - {rate(f'{prefix}_negative_total', by)}) / {rate(count, by)}"
 
 
-def shared_rate(metric: str, by: str) -> str:
-    """Return the query for the rate per second of a counter that has the same value in every reward server."""
-    return f"max by ({by}) (rate({metric}[$__rate_interval]))"
-
+MEAN_REWARD = signed_mean(REWARD, f"{REWARD}_count", "route")
+stat, shared_gauge, shared_rate = partial(Panel, kind="stat"), partial(aggregate, "max"), partial(rate, function="max")
 
 NOW = Row(
     "Now",
     [
-        Panel("Samples a second", [Query(rate(SAMPLES_TOTAL))], "ops", kind="stat", width=4),
-        Panel(
+        stat("Samples a second", rate(SAMPLES_TOTAL), "ops"),
+        stat(
             "Failed",
-            [Query(share(f'{SAMPLES_TOTAL}{{status="failed"}}', SAMPLES_TOTAL))],
+            share(f'{SAMPLES_TOTAL}{{status="failed"}}', SAMPLES_TOTAL),
             "percentunit",
             "Samples that the infrastructure did not score: above 1 % an alert.",
-            kind="stat",
-            width=4,
         ),
-        Panel(
+        stat(
             "Fallback",
-            [Query(share(f'{SAMPLES_TOTAL}{{status="fallback"}}', SAMPLES_TOTAL))],
+            share(f'{SAMPLES_TOTAL}{{status="fallback"}}', SAMPLES_TOTAL),
             "percentunit",
             "Samples that a substitute scored, such as lexical similarity for the embedding server.",
-            kind="stat",
-            width=4,
         ),
-        Panel("From the cache", [Query(share(CACHE_HITS, SAMPLES_TOTAL))], "percentunit", kind="stat", width=4),
-        Panel(
-            "95 % of samples within",
-            [Query(quantile(0.95, "rewardstack_sample_duration_seconds"))],
-            "s",
-            kind="stat",
-            width=4,
-        ),
-        Panel(
-            "Alerts", [Query('count(ALERTS{alertstate="firing"}) or vector(0)')], text="Firing.", kind="stat", width=4
-        ),
+        stat("From the cache", share(CACHE_HITS, SAMPLES_TOTAL), "percentunit"),
+        stat("95 % of samples within", quantile(0.95, SAMPLE_SECONDS), "s"),
+        stat("Alerts", 'count(ALERTS{alertstate="firing"}) or vector(0)', text="Firing."),
     ],
 )
 
 SAMPLES = Row(
     "Samples",
     [
-        Panel("Samples a second", [Query(rate(SAMPLES_TOTAL, "route"), "{{route}}")], "ops"),
+        Panel("Samples a second", rate(SAMPLES_TOTAL, "route"), "ops"),
         Panel(
             "Without a score of their own",
-            [Query(rate(f'{SAMPLES_TOTAL}{{status!="ok"}}', "route, status"), "{{route}} {{status}}")],
+            rate(f'{SAMPLES_TOTAL}{{status!="ok"}}', "route, status"),
             "ops",
             "failed: the infrastructure. fallback: a substitute scored. unscored: the reference or the sample's shape.",
         ),
-        Panel("Share from the cache", [Query(share(CACHE_HITS, SAMPLES_TOTAL, "route"), "{{route}}")], "percentunit"),
+        Panel("Share from the cache", share(CACHE_HITS, SAMPLES_TOTAL, "route"), "percentunit"),
         Panel(
             "95 % of samples within",
-            [Query(quantile(0.95, "rewardstack_sample_duration_seconds", "route"), "{{route}}")],
+            quantile(0.95, SAMPLE_SECONDS, "route"),
             "s",
             "From the call to the sample's score, the cache's included.",
         ),
-        Panel(
-            "Half of samples within",
-            [Query(quantile(0.5, "rewardstack_sample_duration_seconds", "route"), "{{route}}")],
-            "s",
-        ),
-        Panel(
-            "Who scores",
-            [Query(rate(SAMPLES_TOTAL, "job"), "{{job}}")],
-            "ops",
-            "The reward servers (rules), and the workers of jobs.",
-        ),
+        Panel("Half of samples within", quantile(0.5, SAMPLE_SECONDS, "route"), "s"),
+        Panel("Who scores", rate(SAMPLES_TOTAL, "job"), "ops", "The reward servers (rules), and the workers of jobs."),
     ],
 )
 
@@ -137,64 +227,35 @@ REWARDS = Row(
     [
         Panel(
             "Mean reward",
-            [
-                Query(
-                    f"({rate(f'{REWARD}_positive_total', 'route')} - {rate(f'{REWARD}_negative_total', 'route')})"
-                    f" / {rate(f'{REWARD}_count', 'route')}",
-                    "{{route}}",
-                )
-            ],
+            MEAN_REWARD,
             text="Samples with the status ok or fallback, after shaping; scores from the cache included.",
         ),
         Panel(
             "Standard deviation",
-            [
-                Query(
-                    f"sqrt(clamp_min({share(f'{REWARD}_squares_total', f'{REWARD}_count', 'route')} - "
-                    f"(({rate(f'{REWARD}_positive_total', 'route')} - {rate(f'{REWARD}_negative_total', 'route')})"
-                    f" / {rate(f'{REWARD}_count', 'route')}) ^ 2, 0))",
-                    "{{route}}",
-                )
-            ],
+            f"sqrt(clamp_min({share(f'{REWARD}_squares_total', f'{REWARD}_count', 'route')} - ({MEAN_REWARD}) ^ 2, 0))",
             text="At 0 all rewards are equal, and there is nothing to learn.",
         ),
         Panel(
             "Groups without spread",
-            [
-                Query(
-                    f"1 - {share(f'{REWARD}_groups_with_spread_total', f'{REWARD}_groups_total', 'route')}",
-                    "{{route}}",
-                )
-            ],
+            f"1 - {share(f'{REWARD}_groups_with_spread_total', f'{REWARD}_groups_total', 'route')}",
             "percentunit",
             "Groups of the same prompt whose rewards are all equal: their GRPO advantages are 0.",
         ),
-        Panel(
-            "Share of zeros",
-            [Query(share(f"{REWARD}_zeros_total", f"{REWARD}_count", "route"), "{{route}}")],
-            "percentunit",
-        ),
+        Panel("Share of zeros", share(f"{REWARD}_zeros_total", f"{REWARD}_count", "route"), "percentunit"),
         Panel(
             "Share of the highest reward",
-            [Query(share(f"{REWARD}_maxima_total", f"{REWARD}_count", "route"), "{{route}}")],
+            share(f"{REWARD}_maxima_total", f"{REWARD}_count", "route"),
             "percentunit",
             "Of routes that have a highest reward.",
         ),
         Panel(
             "Parts",
-            [
-                Query(
-                    f"({rate(f'{REWARD}_part_positive_total', 'route, part')} - "
-                    f"{rate(f'{REWARD}_part_negative_total', 'route, part')})"
-                    f" / {rate(f'{REWARD}_part_samples_total', 'route, part')}",
-                    "{{route}} {{part}}",
-                )
-            ],
+            signed_mean(f"{REWARD}_part", f"{REWARD}_part_samples_total", "route, part"),
             text="Mean of each part of a composite, and shares of a rubric's points.",
         ),
         Panel(
             "Quartiles",
-            [Query(quantile(part, REWARD, "route"), f"{{{{route}}}} {part:.0%}") for part in (0.25, 0.5, 0.75)],
+            {f"{{{{route}}}} {part:.0%}": quantile(part, REWARD, "route") for part in (0.25, 0.5, 0.75)},
             text="From the histogram, whose buckets come from the route's range.",
         ),
     ],
@@ -205,23 +266,14 @@ COST = Row(
     [
         Panel(
             "Requests a second",
-            [Query(rate("rewardstack_model_requests_total", "route"), "{{route}}")],
+            rate("rewardstack_model_requests_total", "route"),
             "reqps",
             "Each attempt; what the cache has takes none.",
         ),
-        Panel(
-            "Tokens a second",
-            [Query(rate("rewardstack_model_tokens_total", "route, kind"), "{{route}} {{kind}}")],
-            "ops",
-        ),
+        Panel("Tokens a second", rate("rewardstack_model_tokens_total", "route, kind"), "ops"),
         Panel(
             "Requests whose tokens are counted",
-            [
-                Query(
-                    share("rewardstack_model_replies_counted_total", "rewardstack_model_requests_total", "route"),
-                    "{{route}}",
-                )
-            ],
+            share("rewardstack_model_replies_counted_total", "rewardstack_model_requests_total", "route"),
             "percentunit",
             "Of the others no reply says what they took: the server does not, or they failed.",
         ),
@@ -231,23 +283,21 @@ COST = Row(
 HTTP = Row(
     "Requests",
     [
-        Panel(
-            "Requests a second", [Query(rate(f"{REQUESTS}{{{CLIENT_REQUESTS}}}", "endpoint"), "{{endpoint}}")], "reqps"
-        ),
-        Panel("Status codes", [Query(rate(f"{REQUESTS}{{{CLIENT_REQUESTS}}}", "code"), "{{code}}")], "reqps"),
+        Panel("Requests a second", rate(f"{REQUESTS}{{{CLIENT_REQUESTS}}}", "endpoint"), "reqps"),
+        Panel("Status codes", rate(f"{REQUESTS}{{{CLIENT_REQUESTS}}}", "code"), "reqps"),
         Panel("Time to the answer", quantiles(f"rewardstack_request_duration_seconds{{{CLIENT_REQUESTS}}}"), "s"),
         Panel(
             "In progress",
-            [Query("sum by (instance) (rewardstack_requests_in_progress)", "{{instance}}")],
+            "sum by (instance) (rewardstack_requests_in_progress)",
             text="A server answers REWARD_WORKERS times REWARD_THREADS at once, and what waits for models; more wait.",
         ),
-        Panel("Replicas that answer", [Query("sum by (job) (up)", "{{job}}")]),
+        Panel("Replicas that answer", "sum by (job) (up)"),
         Panel(
             "Result cache",
-            [
-                Query(shared_gauge("rewardstack_cache_bytes"), "used"),
-                Query(shared_gauge("rewardstack_cache_limit_bytes"), "limit"),
-            ],
+            {
+                "used": shared_gauge("rewardstack_cache_bytes"),
+                "limit": shared_gauge("rewardstack_cache_limit_bytes"),
+            },
             "bytes",
             "At the limit the least recently used go first.",
         ),
@@ -259,44 +309,38 @@ VERIFIERS = Row(
     [
         Panel(
             "Busy",
-            [
-                Query("sum by (pool) (rewardstack_verifier_busy)", "{{pool}}"),
-                Query("sum(rewardstack_verifier_processes)", "processes"),
-            ],
+            {
+                "{{pool}}": "sum by (pool) (rewardstack_verifier_busy)",
+                "processes": "sum(rewardstack_verifier_processes)",
+            },
             text="Samples that take longer than 100 ms go to the slow pool, so they do not delay others.",
         ),
-        Panel("Waiting", [Query("sum by (pool) (rewardstack_verifier_waiting)", "{{pool}}")]),
+        Panel("Waiting", "sum by (pool) (rewardstack_verifier_waiting)"),
         Panel(
             "Killed a second",
-            [Query(rate("rewardstack_verifier_killed_total", "reason"), "{{reason}}")],
+            rate("rewardstack_verifier_killed_total", "reason"),
             "ops",
             "timeout: past VERIFY_TIMEOUT. died: out of memory, or a fault in native code.",
         ),
-        Panel("Replaced after their share of work, a second", [Query(rate("rewardstack_verifier_recycled_total"))]),
+        Panel("Replaced after their share of work, a second", rate("rewardstack_verifier_recycled_total")),
     ],
 )
 
 JOBS = Row(
     "Jobs",
     [
-        Panel("Jobs", [Query(shared_gauge("rewardstack_jobs_open", "status"), "{{status}}")]),
-        Panel(
-            "Jobs that came and ended, a second", [Query(shared_rate("rewardstack_jobs_total", "event"), "{{event}}")]
-        ),
-        Panel("Workers", [Query(shared_gauge("rewardstack_job_workers"), "heard of in the last 30 s")]),
-        Panel("Chunks that wait", [Query(shared_gauge("rewardstack_queue_chunks"), "chunks")]),
-        Panel("Longest wait", [Query(shared_gauge("rewardstack_queue_oldest_seconds"), "head of the queue")], "s"),
+        Panel("Jobs", shared_gauge("rewardstack_jobs_open", "status")),
+        Panel("Jobs that came and ended, a second", shared_rate("rewardstack_jobs_total", "event")),
+        Panel("Workers", {"heard of in the last 30 s": shared_gauge("rewardstack_job_workers")}),
+        Panel("Chunks that wait", {"chunks": shared_gauge("rewardstack_queue_chunks")}),
+        Panel("Longest wait", {"head of the queue": shared_gauge("rewardstack_queue_oldest_seconds")}, "s"),
         Panel(
             "Chunks a second",
-            [Query(shared_rate("rewardstack_job_chunks_total", "event"), "{{event}}")],
+            shared_rate("rewardstack_job_chunks_total", "event"),
             "ops",
             "retried: begun again, after a worker's death or a failure of the infrastructure.",
         ),
-        Panel(
-            "Samples a second",
-            [Query(shared_rate("rewardstack_job_samples_total", "status"), "{{status}}")],
-            "ops",
-        ),
+        Panel("Samples a second", shared_rate("rewardstack_job_samples_total", "status"), "ops"),
     ],
 )
 
@@ -305,54 +349,51 @@ JUDGE = Row(
     [
         Panel(
             "Requests",
-            [
-                Query("sum by (model_name) (vllm:num_requests_running)", "{{model_name}}: running"),
-                Query("sum by (model_name) (vllm:num_requests_waiting)", "{{model_name}}: waiting"),
-            ],
+            {
+                "{{model_name}}: running": "sum by (model_name) (vllm:num_requests_running)",
+                "{{model_name}}: waiting": "sum by (model_name) (vllm:num_requests_waiting)",
+            },
             text="More waiting than running, for long: another replica.",
         ),
         Panel("Time to the answer", quantiles("vllm:e2e_request_latency_seconds"), "s"),
         Panel("Time to the first token", quantiles("vllm:time_to_first_token_seconds"), "s"),
         Panel(
             "Tokens a second",
-            [
-                Query(rate("vllm:prompt_tokens_total"), "prompts"),
-                Query(rate("vllm:generation_tokens_total"), "answers"),
-            ],
+            {"prompts": rate("vllm:prompt_tokens_total"), "answers": rate("vllm:generation_tokens_total")},
         ),
         Panel(
             "Share of prompts from the prefix cache",
-            [Query(share("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"))],
+            share("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"),
             "percentunit",
         ),
-        Panel("Memory for keys and values in use", [Query("vllm:kv_cache_usage_perc", "{{instance}}")], "percentunit"),
+        Panel("Memory for keys and values in use", {"{{instance}}": "vllm:kv_cache_usage_perc"}, "percentunit"),
         Panel(
             "Answers a second, by how they end",
-            [Query(rate("vllm:request_success_total", "finished_reason"), "{{finished_reason}}")],
+            rate("vllm:request_success_total", "finished_reason"),
             "ops",
             "length: cut off; such an answer often has no verdict.",
         ),
-        Panel("Preempted a second", [Query(rate("vllm:num_preemptions_total"))], "ops"),
+        Panel("Preempted a second", rate("vllm:num_preemptions_total"), "ops"),
     ],
 )
 
 EMBEDDING = Row(
     "Embedding server (TEI)",
     [
-        Panel("Requests a second", [Query(rate("te_request_count", "method"), "{{method}}")], "reqps"),
-        Panel("Inputs that wait", [Query("sum(te_queue_size)")]),
+        Panel("Requests a second", rate("te_request_count", "method"), "reqps"),
+        Panel("Inputs that wait", "sum(te_queue_size)"),
         Panel("Time to the answer", quantiles("te_request_duration"), "s"),
         Panel(
             "Mean time of an input",
-            [
-                Query(mean("te_embed_tokenization_duration"), "tokenizer"),
-                Query(mean("te_embed_queue_duration"), "queue"),
-                Query(mean("te_embed_inference_duration"), "model"),
-            ],
+            {
+                "tokenizer": mean("te_embed_tokenization_duration"),
+                "queue": mean("te_embed_queue_duration"),
+                "model": mean("te_embed_inference_duration"),
+            },
             "s",
         ),
-        Panel("Inputs in a batch", [Query(mean("te_batch_next_size"), "mean")]),
-        Panel("Tokens of an input", [Query(mean("te_request_input_length"), "mean")]),
+        Panel("Inputs in a batch", {"mean": mean("te_batch_next_size")}),
+        Panel("Tokens of an input", {"mean": mean("te_request_input_length")}),
     ],
 )
 
@@ -368,11 +409,6 @@ def files() -> dict[Path, str]:
     return {FOLDER / f"{board.name}.json": json.dumps(board.json(), indent=2) + "\n" for board in DASHBOARDS}
 
 
-def main() -> None:
-    """Write the dashboard files."""
+if __name__ == "__main__":
     for path, text in files().items():
         path.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

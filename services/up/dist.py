@@ -20,7 +20,7 @@ from services.stack.errors import StackError
 from services.stack.rundir import ROOT
 from services.stack.venv import DISTRIBUTIONS
 from services.up.compose import engine
-from services.up.compose.images import make_image
+from services.up.compose.up import make_image
 from services.up.preflight import read_settings
 
 FOLDER = ROOT / "dist"

@@ -23,7 +23,7 @@ from services.stack.rundir import RunDir
 from services.stack.settings import SECRETS, SETTINGS, Settings
 from services.up import deployment, summary
 from services.up.apptainer.up import plan as plan_apptainer
-from services.up.compose.images import make_image
+from services.up.compose.up import make_image
 from services.up.compose.up import plan as plan_compose
 from services.up.native.plan import plan as plan_native
 from services.up.plan import Plan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from services.stack import settings
 from services.stack.rundir import ROOT, RunDir
-from services.up.compose import mounts
+from services.up.compose import composition
 from tests.support.secret_settings import all_secrets
 
 PASSWORD = "hunter2-of-the-tests"
@@ -16,4 +16,4 @@ PASSWORD = "hunter2-of-the-tests"
 def write_keys(run_dir: Path) -> None:
     """Write the file of each key into a run directory."""
     values = {**all_secrets(PASSWORD), "REWARD_SERVER_API_KEYS": PASSWORD}
-    mounts.write_secrets(settings.load(ROOT, values), RunDir(str(run_dir)))
+    composition.write_secrets(settings.load(ROOT, values), RunDir(str(run_dir)))

@@ -12,7 +12,7 @@ import pytest
 
 from services.stack import settings
 from services.stack.rundir import ROOT, RunDir
-from services.up.compose import mounts
+from services.up.compose import composition
 from tests.compose.config import services
 from tests.support.certificates import certificate
 from tests.support.compose import PORTS, ComposeStack
@@ -22,7 +22,7 @@ from tests.support.compose import PORTS, ComposeStack
 def run_dir(needs_openssl: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run directory with a certificate for localhost."""
     folder = tmp_path_factory.mktemp("run")
-    mounts.write_secrets(settings.load(ROOT, certificate(folder).settings), RunDir(str(folder)))
+    composition.write_secrets(settings.load(ROOT, certificate(folder).settings), RunDir(str(folder)))
     return folder
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.judge.arguments import parse
+from services.judge.run_vllm_server import parse
 from services.stack.errors import StackError
 from services.stack.settings import Settings, load
 

@@ -15,7 +15,7 @@ import yaml
 from rewardstack.routing.routes import RouteTable, builtin_routes
 from rewardstack.scorers.judge.templates import BUILTIN
 from rewardstack.scorers.names import JUDGE_FIELDS
-from services.judge.arguments import parse
+from services.judge.run_vllm_server import parse
 from services.stack.rundir import ROOT
 from services.stack.settings import load
 from tests.support.snippets import block, blocks_of

@@ -16,7 +16,7 @@ from services.models.machine import GIB, Gpu
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import load
-from services.up.compose import commands, composition, mounts
+from services.up.compose import commands, composition
 from services.up.compose.composition import Composition
 from services.up.compose.engine import Engine
 from services.up.compose.project import ComposeRecord, Project
@@ -49,7 +49,7 @@ def described(
 def written(folder: Path, values: Mapping[str, str] = SHIPPED) -> dict[str, Any]:
     """The services of the file that Compose starts, once keys are written."""
     made, run = described(folder, [], values), RunDir(str(folder / "run"))
-    mounts.write_secrets(load(ROOT, values), run)
+    composition.write_secrets(load(ROOT, values), run)
     found: dict[str, Any] = json.loads(made.write(run).read_text())["services"]
     return found
 
@@ -201,10 +201,10 @@ def test_secret_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys are files in a directory that its owner alone can enter; `make down` removes them."""
     run = RunDir(str(tmp_path))
     run.make()
-    mounts.write_secrets(load(ROOT, {"CACHE_PASSWORD": "word", "LLM_JUDGE_SERVER_API_KEY": "key"}), run)
+    composition.write_secrets(load(ROOT, {"CACHE_PASSWORD": "word", "LLM_JUDGE_SERVER_API_KEY": "key"}), run)
     folder = run.secrets
     before = (folder / "cache_server_password").read_text()
-    mounts.write_secrets(load(ROOT, {"CACHE_PASSWORD": "word", "LLM_JUDGE_SERVER_API_KEY": "key"}), run)
+    composition.write_secrets(load(ROOT, {"CACHE_PASSWORD": "word", "LLM_JUDGE_SERVER_API_KEY": "key"}), run)
     assert (folder / "cache_server_password").read_text() == before
     assert folder.stat().st_mode & 0o777 == 0o700
     found = {file.name: file.read_text() for file in folder.iterdir() if file.read_text()}

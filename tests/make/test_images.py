@@ -13,7 +13,7 @@ import pytest
 from rewardstack import __version__
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
-from services.up.compose.images import registry_host
+from services.up.compose.up import registry_host
 
 DOCKER = """#!/bin/sh
 echo "$*" >> "{log}"

@@ -13,7 +13,7 @@ from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import load
 from services.up import named_judges
-from services.up.compose import composition, mounts
+from services.up.compose import composition
 from services.up.compose.composition import assign_gpus
 from services.up.compose.engine import Engine
 from services.up.compose.project import Project
@@ -29,7 +29,7 @@ def described(folder: Path, text: str = TWO, gpus: bool = False, **values: str) 
     run.make()
     settings = load(ROOT, {"REWARDSTACK_ROUTES": routes(folder, text), "JUDGE_MODEL": MODEL, **values})
     chosen = [server for server in named_judges.servers(settings, MODEL) if server != EMBEDDING]
-    mounts.write_secrets(settings, run)
+    composition.write_secrets(settings, run)
     project = Project(Engine("docker", gpus), "mine")
     file = composition.describe(settings, run, project, chosen).write(run)
     found: dict[str, Any] = project.config([file], {})["services"]

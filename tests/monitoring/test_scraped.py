@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 import requests
 
-from services.monitoring.dashboards import DASHBOARDS, EMBEDDING, JUDGE
-from services.monitoring.panels import Panel, Row
+from services.monitoring.dashboards import DASHBOARDS, EMBEDDING, JUDGE, Panel, Row
 from tests.client.judge.conftest import FAKE_JUDGE
 from tests.embedding_server.served import embedding_server, models_python
 from tests.monitoring.conftest import Prometheus, Watch
@@ -131,10 +130,10 @@ def watched_long_enough(prometheus: Prometheus) -> bool:
 
 def check(prometheus: Prometheus, panel: Panel) -> None:
     """Each query of a panel has a number, as soon as the load shows in its interval."""
-    for query in panel.queries:
-        expression = query.expr.replace("$__rate_interval", INTERVAL)
+    for legend, query in panel.queries.items():
+        expression = query.replace("$__rate_interval", INTERVAL)
         samples = eventual_samples(prometheus, expression)
-        labels = set(re.findall(r"{{(\w+)}}", query.legend))
+        labels = set(re.findall(r"{{(\w+)}}", legend))
         assert all(labels <= sample["metric"].keys() for sample in samples), f"{expression} lacks {labels}"
 
 
@@ -220,6 +219,6 @@ def test_embedding_panels(needs_model: None, watch: Watch) -> None:
 
 def names_asked() -> set[str]:
     """Names of metrics in all panels and alerts."""
-    expressions = [query.expr for _, panel in PANELS for query in panel.queries]
+    expressions = [query for _, panel in PANELS for query in panel.queries.values()]
     expressions += [alert["expr"] for alert in ALERTS.values()]
     return {name for expression in expressions for name in NAME.findall(expression)}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from services.embedding.tei_python import settings as tei_python
-from services.judge.arguments import FROM_ENVIRONMENT
+from services.judge.run_vllm_server import FROM_ENVIRONMENT
 from services.stack.settings_table import TABLE, read_by, settings_in
 
 ROOT = Path(__file__).resolve().parents[2]

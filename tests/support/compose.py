@@ -21,7 +21,7 @@ from testcontainers.compose import DockerCompose
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import SETTINGS, load
-from services.up.compose import engine, mounts
+from services.up.compose import composition, engine
 from tests.support.servers import free_port
 
 FILE = ROOT / "compose.yaml"
@@ -120,7 +120,7 @@ class ComposeStack:
         """Return a run directory with generated passwords, which is removed with this object."""
         folder = tempfile.mkdtemp(prefix="rewardstack-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        mounts.write_secrets(load(ROOT, {}), RunDir(folder))
+        composition.write_secrets(load(ROOT, {}), RunDir(folder))
         return folder
 
     def secret(self, name: str) -> str:

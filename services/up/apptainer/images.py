@@ -137,11 +137,7 @@ DEFAULT = ("rules", "redis", "gateway", "judge", "embedding")
 
 
 def build(settings: Settings, names: Sequence[str]) -> None:
-    """Build images that are missing or outdated.
-
-    Args:
-        settings: settings of the stack.
-        names: names of images; empty for DEFAULT.
+    """Build images that are missing or outdated: those with these names, or DEFAULT.
 
     Raises:
         StackError: a name is unknown, or a build fails.

@@ -28,11 +28,6 @@ def choose_ports(settings: Settings, running: Running | None, environ: Mapping[s
     """Return the settings with free ports, because another user's stack may hold the default ports.
 
     Ports that the user has set and ports of a running stack do not change.
-
-    Args:
-        settings: settings of the stack.
-        running: state of the running stack, if any.
-        environ: environment that may set ports.
     """
     result = Settings(settings)
     for name in ports.GATEWAY.values():
@@ -60,11 +55,7 @@ def add_keys(settings: Settings, run: RunDir) -> Settings:
     """Return the settings with a key for each server of the stack, because other users can reach the node's loopback.
 
     If KEYS_DIR is set, the keys are read from files. Otherwise, a key that the user has set is kept, and the other keys
-    are derived from a secret. The keys of external servers never change.
-
-    Args:
-        settings: settings of the stack.
-        run: run directory with the secret.
+    are derived from a secret in the run directory. The keys of external servers never change.
 
     Raises:
         StackError: a file with a key is not readable.
@@ -95,10 +86,7 @@ def keep_secret(run: RunDir) -> None:
 
 
 def require_local(path: Path) -> None:
-    """Check that a folder is on a local file system, where Unix sockets work.
-
-    Args:
-        path: path of the folder, which may not exist yet.
+    """Check that a folder, which may not exist yet, is on a local file system, where Unix sockets work.
 
     Raises:
         StackError: machines share the file system.

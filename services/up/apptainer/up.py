@@ -32,11 +32,6 @@ WITHOUT_RULES = ("gateway",)
 def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     """Return the plan of `up` without changing anything.
 
-    Args:
-        settings: settings of the stack.
-        run: run directory of the stack.
-        reason: reason for this deployment.
-
     Raises:
         StackError: the run directory is on a shared file system, or Apptainer is not installed or too old.
     """
@@ -70,14 +65,9 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
 
 
 def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> RunningStack:
-    """Start services that do not run yet, and wait until they are healthy.
+    """Start services that do not run yet, on the ports of the settings, and wait until they are healthy.
 
     This does not publish the endpoints file yet: `summarize` of the returned stack does, after the final check.
-
-    Args:
-        settings: settings of the stack with its final ports.
-        run: run directory of the stack.
-        chosen: model servers to start.
 
     Raises:
         StackError: a service does not become healthy.

@@ -22,11 +22,7 @@ ROWS = "table {{.Service}}\t{{.Name}}\t{{.Status}}\t{{.Ports}}"
 
 
 def status(run: RunDir, as_json: bool = False) -> None:
-    """Print a line for each container: uptime, health, ports.
-
-    Args:
-        run: run directory of the stack.
-        as_json: whether to print one JSON object instead.
+    """Print a line for each container: uptime, health, ports; or one JSON object.
 
     Raises:
         StackError: nothing runs, or a service is not healthy.

@@ -1,6 +1,6 @@
-"""Resolve the compose files: fill in the settings, and add named judges and the user's files.
+"""Resolve the compose files: fill in the settings, and add named judges, the user's files and secrets.
 
-`make up` writes the resolved file to the run directory and starts it with Compose.
+`make up` writes the resolved file and the secrets to the run directory, and starts it with Compose.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import hashlib
 import ipaddress
 import json
 import os
+import posixpath
+import secrets
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from services.gateway import config as gateway
+from services.gateway import tls
 from services.judge import model as judge_models
 from services.models import machine
 from services.models.machine import Gpu
@@ -25,13 +28,12 @@ from services.stack import compose_files, ports
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.services_table import SERVICES
-from services.stack.settings import KEYS, SECRETS, Settings
+from services.stack.settings import KEYS, SECRETS, USERS_FILES, Settings
 from services.up import model_servers
 from services.up.compose.engine import Engine, ask
-from services.up.compose.mounts import READERS, map_user_files
 from services.up.compose.project import Project
 from services.up.model_servers import JUDGE, REWARD_MODEL, REWARD_MODEL_PATH, SERVERS, ModelServer
-from services.up.named_judges import key_file, keys
+from services.up.named_judges import key_file, keys, templates
 from services.up.services import kind_of
 
 STACK_URL = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
@@ -46,6 +48,12 @@ REWARD_MODEL_URL = f"http://gateway:{SERVICES['judge'].port}{REWARD_MODEL_PATH}"
 """URL of the reward model for containers."""
 SANDBOX_URL = "http://sandbox:6000"
 """URL of the sandbox for containers."""
+READERS = ("rules", "worker")
+"""Services that read the user's files."""
+TARGET = "/etc/rewardstack"
+"""Folder in containers with the user's files."""
+SERVER = "server"
+"""Redis user of the stack's own services."""
 
 
 @dataclass(frozen=True)
@@ -88,25 +96,14 @@ class Composition:
 def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Composition:
     """Return the resolved compose file, without writing or starting anything.
 
-    Args:
-        settings: settings of the stack.
-        run: run directory of the stack.
-        project: Compose project.
-        chosen: model servers to start.
-
     Raises:
         StackError: containers cannot reach a URL, a file that a setting names is missing, there are too few GPUs, or
             Compose cannot read the files.
     """
     gpus = usable_gpus(project.engine)
     judge_gpus = assign_gpus(settings, chosen, gpus)
-    values, users = map_user_files(settings)
-    environment = {
-        **_environment(settings, chosen),
-        **values,
-        **_gpu_variables(settings, gpus, judge_gpus),
-        "RUN_DIR": str(run.path),
-    }
+    values, users = _map_user_files(settings)
+    environment = {**_environment(settings, chosen, gpus, judge_gpus), **values, "RUN_DIR": str(run.path)}
     files = [ROOT / name for name, needed in _files(settings, bool(gpus)).items() if needed]
     model = project.config(files, environment)
     services = model["services"]
@@ -125,9 +122,12 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     return Composition(project, model, model_servers.urls(settings, chosen), ports.compose_ports(settings), chosen)
 
 
-def _environment(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
-    """Return the variables of the compose files that depend on the settings and the chosen model servers."""
-    code, memory = runs_code(settings), {name: SERVICES[name].memory for name in ("cache", "queue")}
+def _environment(
+    settings: Settings, chosen: Sequence[ModelServer], gpus: list[Gpu], judge_gpus: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the variables of the compose files, except the paths of files."""
+    code = settings["CODE"] == "on" and not (settings["CODE_SANDBOX_URL"] or settings["SANDBOX_FUSION_URL"])
+    memory = {name: SERVICES[name].memory for name in ("cache", "queue")}
     return {
         **settings,
         "COMPOSE_PROFILES": ",".join([*(server.name for server in chosen), *(["code"] if code else [])]),
@@ -137,12 +137,6 @@ def _environment(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str,
         **{STACK_URL[server.name]: settings[STACK_URL[server.name]] if server in chosen else "" for server in SERVERS},
         **{f"{name.upper()}_MEMORY": str(limit.bytes(settings)) for name, limit in memory.items() if limit},
         **dict.fromkeys(SECRETS, ""),  # containers read them from files
-    }
-
-
-def _gpu_variables(settings: Settings, gpus: list[Gpu], judge_gpus: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of the compose files that depend on the GPUs and their assignment to judges."""
-    return {
         "JUDGE_MODEL": judge_model(settings, gpus),
         "JUDGE_GPUS": judge_gpus.get(JUDGE.name, settings["JUDGE_GPUS"]),
         "REWARD_MODEL_GPU": judge_gpus.get(REWARD_MODEL.name, settings["REWARD_MODEL_GPU"]),
@@ -168,6 +162,45 @@ def use_entry_points(composition: Composition) -> None:
             service["entrypoint"] = ["sh", WITH_KEYS, *before, *entry_point]
 
 
+def write_secrets(settings: Settings, run: RunDir) -> None:
+    """Write a file for each secret to a directory that only its owner can access.
+
+    Unset secrets get empty files, except TLS files and keys of external judges, whose files are removed.
+    """
+    run.secrets.mkdir(mode=0o700, exist_ok=True)
+    run.secrets.chmod(0o700)
+    contents = _secret_files(settings, run)
+    for name, text in contents.items():
+        file = run.secrets / name
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+        # The users in the containers must be able to read the file. The directory keeps other users out.
+        file.chmod(0o644)
+    optional = {*tls.FILES, *(file.name for file in run.secrets.glob(key_file("*")))}
+    for name in optional - contents.keys():
+        (run.secrets / name).unlink(missing_ok=True)
+
+
+def _secret_files(settings: Settings, run: RunDir) -> Mapping[str, str]:
+    """Return the text of the file of each secret, by file name."""
+    values = {**{name: settings[name] for name in SECRETS}, **model_servers.keys(settings)}
+    contents = {name.lower(): value for name, value in values.items()} | {"hf_token": os.environ.get("HF_TOKEN", "")}
+    for service in ("cache", "queue"):
+        own = _generated(f"{service}_server_password", run)
+        url = f"redis://{SERVER}:{own}@{service}:{SERVICES[service].port}/0"
+        contents |= {f"{service}_server_password": own, f"reward_{service}_url": url}
+    if not settings["CODE_SANDBOX_URL"] and not settings["CODE_SANDBOX_API_KEY"]:
+        contents |= {"code_sandbox_api_key": _generated("code_sandbox_api_key", run)}
+    judge_keys = {key_file(name): key for name, key in keys(settings).items()}
+    return {**contents, **judge_keys, **tls.contents(settings)}
+
+
+def _generated(name: str, run: RunDir) -> str:
+    """Return a generated password or key, which stays the same until its file is removed."""
+    file = run.secrets / name
+    return (file.read_text(encoding="utf-8") if file.is_file() else "") or secrets.token_hex(32)
+
+
 def unused_gpus(engine: Engine) -> str:
     """Return the reason why the GPUs of this machine are not used; empty if they are used, or there are none."""
     is_unused = bool(machine.gpus()) and not engine.gpus
@@ -185,22 +218,12 @@ def judge_model(settings: Settings, gpus: list[Gpu]) -> str:
     return settings["JUDGE_MODEL"] or settings["JUDGE_GPU_MODEL" if fits_large else "JUDGE_CPU_MODEL"]
 
 
-def is_cache_published(settings: Settings) -> bool:
-    """Return whether clients outside the containers can use the cache."""
-    return bool(settings["CACHE_PORT"] and settings["CACHE_PASSWORD"])
-
-
 def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gpu]) -> dict[str, str]:
     """Assign GPUs to the containers of judges and of the reward model, by service, in the format of JUDGE_GPUS.
 
     The default judge gets JUDGE_GPUS, and the reward model gets REWARD_MODEL_GPU. A server whose setting is `all`, and
     each named judge, gets as many GPUs as it needs from those that no setting names. If the default judge is the only
-    server, its `all` is kept.
-
-    Args:
-        settings: settings of the stack.
-        chosen: model servers to start.
-        gpus: GPUs of the machine; empty if containers cannot use GPUs.
+    server, its `all` is kept. Without GPUs that containers can use, nothing is assigned.
 
     Raises:
         StackError: there are too few GPUs.
@@ -225,18 +248,13 @@ def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequenc
     return {**fixed, **{name: ",".join(islice(names, count)) for name, count in needs.items()}}
 
 
-def runs_code(settings: Settings) -> bool:
-    """Return whether the stack runs the sandbox container, in which the code of samples is executed."""
-    return settings["CODE"] == "on" and not (settings["CODE_SANDBOX_URL"] or settings["SANDBOX_FUSION_URL"])
-
-
 def _files(settings: Settings, gpus: bool) -> dict[str, bool]:
     """Return the compose files in order, and whether each is needed."""
     return {
         "compose.yaml": True,
         "compose.gpu.yaml": gpus,
         "compose.keys.yaml": "HF_TOKEN" in os.environ or any(settings[key] for key in KEYS),
-        "compose.cache.yaml": is_cache_published(settings),
+        "compose.cache.yaml": "CACHE_PORT" in ports.compose_ports(settings),
         "compose.tls.yaml": settings.tls,
         "compose.monitoring.yaml": settings["MONITORING"] == "on",
         "compose.override.yaml": (ROOT / "compose.override.yaml").is_file(),
@@ -262,6 +280,31 @@ def _gateway_variables(settings: Settings, chosen: Sequence[ModelServer]) -> dic
     paths = model_servers.paths(chosen)
     servers = {service: [f"{service}:{SERVICES['judge'].port} resolve"] for service in paths.values()}
     return {**gateway.auth_request_uris(settings), **gateway.model_paths(paths, servers, settings)}
+
+
+def _map_user_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]]:
+    """Map the user's files to paths in containers: reward functions, routes, and prompt templates of judges.
+
+    Returns:
+        The values of the settings that name files, with paths in the containers instead; and the files on this machine,
+        by path in the containers.
+
+    Raises:
+        StackError: a file is missing or unreadable; the message names the setting.
+    """
+    values, files = {}, {}
+    for setting in USERS_FILES:
+        targets = []
+        for number, file in enumerate(settings.files(setting)):
+            # Keep the file name, because its suffix matters. Separate folders avoid collisions.
+            targets.append(f"{TARGET}/{setting.lower()}-{number}/{file.name}")
+            files[targets[-1]] = file
+            if setting == "REWARDSTACK_ROUTES":
+                folder = posixpath.dirname(targets[-1])
+                for name in templates(file):
+                    files[posixpath.normpath(posixpath.join(folder, name))] = (file.parent / name).resolve()
+        values[setting] = os.pathsep.join(targets)
+    return values, files
 
 
 def _add_files(service: dict[str, Any], files: Mapping[str, Path], judge_keys: Sequence[str]) -> None:

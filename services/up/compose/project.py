@@ -87,22 +87,18 @@ class ComposeRecord:
 
 
 class Project:
-    """A Compose project.
-
-    Args:
-        engine: container engine.
-        name: name of the project.
-    """
+    """A Compose project."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         self.engine = engine
         self.name = name
 
-    def command(self, *arguments: str) -> list[str]:
-        """Return a command line of `docker compose` for this project."""
-        return [self.engine.docker, "compose", "--project-name", self.name, *arguments]
+    def command(self, *arguments: str, files: Iterable[Path] = ()) -> list[str]:
+        """Return a command line of `docker compose` for this project. Later files take precedence."""
+        options = [part for file in files for part in ("--file", str(file))]
+        return [self.engine.docker, "compose", "--project-name", self.name, *options, *arguments]
 
-    def run(self, *arguments: str, environment: Mapping[str, str] | None = None) -> bool:
+    def run(self, *arguments: str, files: Iterable[Path] = (), environment: Mapping[str, str] | None = None) -> bool:
         """Run `docker compose`, show its output to the user, and return whether it succeeded.
 
         Without a terminal, `up`, `stop`, `down` and `build` show only errors, because Compose would print every state
@@ -111,7 +107,7 @@ class Project:
         is_piped, is_build = not sys.stdout.isatty(), "build" in arguments
         quiet = ["--progress=quiet"] if is_piped and {"up", "stop", "down"} & {*arguments} else []
         done = subprocess.run(
-            self.command(*quiet, *arguments),
+            self.command(*quiet, *arguments, files=files),
             cwd="/",
             env=compose_environment(environment or {}),
             stdin=subprocess.DEVNULL,
@@ -124,16 +120,12 @@ class Project:
         return done.returncode == 0
 
     def config(self, files: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
-        """Return the configuration that Compose merges from files.
-
-        Args:
-            files: compose files in order; later files take precedence.
-            environment: variables for interpolation.
+        """Return the configuration that Compose merges from files, with the environment's variables filled in.
 
         Raises:
             StackError: Compose cannot read the files.
         """
-        command = self.command("--project-directory", str(ROOT), *file_options(files), "config", "--format=json")
+        command = self.command("--project-directory", str(ROOT), "config", "--format=json", files=files)
         done = subprocess.run(
             command, env=compose_environment(environment), capture_output=True, text=True, check=False
         )
@@ -169,10 +161,10 @@ class Project:
         output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
         return output.decode(errors="replace")
 
-    def set_restart_policy(self, containers: Iterable[Container], policy: str = "unless-stopped") -> None:
-        """Set the restart policy of containers. The default policy restarts them when they exit and after a reboot."""
+    def enable_restarts(self, containers: Iterable[Container]) -> None:
+        """Let the engine restart containers when they exit and after a reboot, unless they were stopped."""
         if ids := [container.id for container in containers]:
-            ask(self.engine.docker, "update", "--restart", policy, *ids)
+            ask(self.engine.docker, "update", "--restart", "unless-stopped", *ids)
 
     def problem(self, container: Container) -> str:
         """Return the status of a container and the output of its last health check."""
@@ -180,11 +172,6 @@ class Project:
         checks = (state.get("Health") or {}).get("Log") or [{}]
         output = " ".join(checks[-1].get("Output", "").split())[:OUTPUT_CHARACTERS]
         return f"{container.status}: {output}" if output and state["Running"] else container.status
-
-
-def file_options(files: Iterable[Path]) -> list[str]:
-    """Return the options of `docker compose` that name its files."""
-    return [part for file in files for part in ("--file", str(file))]
 
 
 def project_name() -> str:

@@ -1,7 +1,9 @@
-"""`make up` with containers: make the plan and apply it."""
+"""`make up` and `make images` with containers: make the plan and apply it, build and push the image."""
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import partial
@@ -10,16 +12,14 @@ from typing import Any
 
 from services.stack.console import TAIL_LINES, error_in, say, step
 from services.stack.errors import StackError
-from services.stack.rundir import RunDir
+from services.stack.rundir import ROOT, RunDir
 from services.stack.services_table import SERVICES
-from services.stack.settings import Settings
+from services.stack.settings import SECRETS, Settings
 from services.up import model_servers, named_judges, summary
 from services.up.compose import composition as composing
-from services.up.compose import mounts
 from services.up.compose.composition import Composition
-from services.up.compose.engine import has_image, require
-from services.up.compose.images import build
-from services.up.compose.project import ComposeRecord, Project, file_options, project_name, require_own
+from services.up.compose.engine import ask, has_image, require
+from services.up.compose.project import ComposeRecord, Project, project_name, require_own
 from services.up.model_servers import ModelServer, is_required
 from services.up.plan import Plan, RunningStack, Service, in_gib
 from services.up.services import kind_of, remedy
@@ -28,16 +28,11 @@ MODEL_ARGUMENT = {"judge": 0, "reward-model": 0, "embedding": 1}
 """Index of the model in the command of each model server's container."""
 SPARE_SECONDS = 120
 """Additional seconds to wait, so that a failing health check is reported before the wait times out."""
+REGISTRY = re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]{0,252}(?::\d{1,5})?)(?:/[a-z0-9][a-z0-9._-]{0,127}){0,8}")
 
 
 class StartFailure(StackError):
-    """Raised if services did not start.
-
-    Args:
-        problem: cause of the first failure.
-        remedy: what the user can do.
-        services: names of all failed services.
-    """
+    """Raised if services did not start. The problem is that of the first one."""
 
     def __init__(self, problem: str, remedy: str, services: Sequence[str]) -> None:
         super().__init__(problem, remedy)
@@ -46,11 +41,6 @@ class StartFailure(StackError):
 
 def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     """Return the plan of `make up` without changing anything.
-
-    Args:
-        settings: settings of the stack.
-        run: run directory of the stack.
-        reason: reason for this deployment.
 
     Raises:
         StackError: no engine answers, or the stack cannot run here.
@@ -81,12 +71,6 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
 
     If an optional model server fails to start, the stack starts without it.
 
-    Args:
-        settings: settings of the stack.
-        run: run directory of the stack.
-        project: Compose project.
-        chosen: model servers to start.
-
     Raises:
         StackError: an image is unavailable, or a service does not start.
     """
@@ -108,7 +92,7 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
         for server in lost:
             chosen = model_servers.exclude(chosen, server.name)
     cache = f"redis://:$(cat {run.secrets}/cache_password)@{settings.host}:{settings['CACHE_PORT']}/0"
-    published = cache if composing.is_cache_published(settings) else ""
+    published = cache if "CACHE_PORT" in composition.ports else ""
     summarize = partial(summary.print_summary, settings, composition.urls, "the containers", published)
     return _started(settings, composition, summarize)
 
@@ -119,18 +103,18 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
     Raises:
         StackError: an image is unavailable.
     """
-    mounts.write_secrets(settings, run)
+    composing.write_secrets(settings, run)
     project = composition.project
     file = composition.write(run)
     images = {service["image"] for service in composition.services.values() if "build" not in service}
     if missing := sorted(image for image in images if not has_image(project.engine, image)):
         with step(f"fetching {', '.join(missing)}", "images fetched"):
-            if not project.run(*file_options([file]), "pull", "--ignore-buildable", "--policy", "missing"):
+            if not project.run("pull", "--ignore-buildable", "--policy", "missing", files=[file]):
                 raise StackError(
                     "an image cannot be fetched: the lines above say why",
                     "check that this machine can reach the images' registries, or load the images (docker load)",
                 )
-    build(project, settings["REWARDSTACK_IMAGE"], [file])
+    _build(project, settings["REWARDSTACK_IMAGE"], file)
     composing.use_entry_points(composition)
     ComposeRecord(project.name, [*composition.services]).save(run)
     return composition.write(run)
@@ -146,9 +130,9 @@ def start(composition: Composition, file: Path, settings: Settings) -> None:
     project, since = composition.project, datetime.now(timezone.utc).isoformat()
     seconds = max(settings.number(_timeout(name)) for name in composition.services) + SPARE_SECONDS
     wait = ["up", "--detach", "--remove-orphans", "--wait", "--wait-timeout", str(seconds)]
-    is_started = project.run(*file_options([file]), *wait)
+    is_started = project.run(*wait, files=[file])
     containers = project.containers()
-    project.set_restart_policy(container for container in containers if container.is_healthy)
+    project.enable_restarts(container for container in containers if container.is_healthy)
     if is_started:
         return
     failed = [container for container in containers if container.has_failed]
@@ -168,6 +152,53 @@ def start(composition: Composition, file: Path, settings: Settings) -> None:
     raise StartFailure(f"{first.service}: {problem}: {cause}", help_, [*logs])
 
 
+def _build(project: Project, image: str, file: Path, environment: Mapping[str, str] | None = None) -> None:
+    """Build the image of reward server and workers. This is fast if nothing has changed.
+
+    Raises:
+        StackError: the build fails.
+    """
+    with step(f"building {image} (the first time takes minutes)", f"{image} built"):
+        if not project.run("build", "rules", files=[file], environment=environment):
+            raise StackError(f"{image} could not be built", "the lines above say why; then make up again")
+
+
+def make_image(settings: Settings, run: RunDir, registry: str) -> None:
+    """Build the image without starting anything, and push it to a registry such as `registry.example.com/team`, if any.
+
+    Raises:
+        StackError: no engine answers, the build fails, or the registry rejects the image.
+    """
+    host = registry_host(registry) if registry else ""
+    project, image = Project(require(), project_name()), settings["REWARDSTACK_IMAGE"]
+    environment = {**settings, **dict.fromkeys(SECRETS, ""), "RUN_DIR": str(run.path)}
+    _build(project, image, ROOT / "compose.yaml", environment)
+    if not registry:
+        return
+    docker, name = project.engine.docker, f"{registry}/{image.rpartition('/')[2]}"
+    ask(docker, "tag", image, name)
+    with step(f"pushing {name}", f"{name} pushed"):
+        if subprocess.run([docker, "push", name], cwd="/", stdin=subprocess.DEVNULL, check=False).returncode != 0:
+            raise StackError(
+                f"{name} could not be pushed: the lines above say why",
+                f"check that this machine can reach {host} and may push to it: docker login {host}",
+            )
+    say("\nFor the values of helm/rewardstack:\n")
+    say(f"  rules: {{image: {name}}}", whole=True)
+
+
+def registry_host(registry: str) -> str:
+    """Return the host of a registry.
+
+    Raises:
+        StackError: the text is not a registry, or has no host name, so that the engine would use a public registry.
+    """
+    found = REGISTRY.fullmatch(registry)
+    if not found or not re.search(r"[.:]|^localhost$", found["host"]):
+        raise StackError(f"REGISTRY={registry!r} is not a registry", "name its host, too: registry.example.com/team")
+    return found["host"]
+
+
 def _timeout(service: str) -> str:
     """Return the name of the setting with a service's startup timeout."""
     row = SERVICES.get(kind_of(service))
@@ -181,7 +212,7 @@ def _started(settings: Settings, composition: Composition, summarize: Callable[[
     """
     seconds = 2 * float(settings["LLM_JUDGE_SERVER_TIMEOUT"])
     addresses = {"REWARD_SERVER_URL": composition.urls["REWARD_SERVER_URL"], "REWARD_SERVER_TIMEOUT": f"{seconds:g}"}
-    if composing.is_cache_published(settings):
+    if "CACHE_PORT" in composition.ports:
         addresses |= {**composition.urls, "REWARD_CACHE_URL": settings.cache_url}
     judge = composing.judge_model(settings, composing.usable_gpus(composition.project.engine))
     return RunningStack(
