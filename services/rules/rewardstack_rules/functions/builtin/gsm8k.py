@@ -118,7 +118,7 @@ def _search_mode(options: Fields) -> tuple[str, bool]:
     if options.get("method") is None:
         return extraction, False
     if options.get("extraction") is not None:
-        raise field_error("method", "cannot be combined with extraction; leave one of them out")
+        raise field_error("method", "leave it out, or extraction")
     return options.choice("method", METHODS), True
 
 

@@ -65,8 +65,7 @@ def _bounds(options: Fields) -> tuple[float, float]:
     if exact is None and shortest is None and longest is None:
         raise field_error("target_length", "missing; give it, min_length or max_length")
     if exact is not None and (shortest is not None or longest is not None):
-        why = "cannot be combined with min_length or max_length; leave it out, or both of them"
-        raise field_error("target_length", why)
+        raise field_error("target_length", "leave it out, or min_length and max_length")
     if exact is not None:
         return exact, exact
     bounds = shortest or 0.0, longest or math.inf
