@@ -71,7 +71,7 @@ def main() -> int:
             os.environ.update(EMBEDDING_SERVER_URL=url, EMBEDDING_SERVER_TIMEOUT="120")
             return _report(options)
     except unittest.SkipTest as nothing:
-        print(f"left out: {nothing}")
+        print(f"skipped: {nothing}")
         return 0
 
 
@@ -118,14 +118,14 @@ def _local(texts: list[str], seconds: float) -> None:
     """Print how fast a local copy of the served model encodes the same texts; skip it if it cannot be loaded."""
     python, model = models_python(), _served_model()
     if python is None:
-        print("a local model                left out: no interpreter here has sentence-transformers")
+        print("a local model                skipped: no interpreter here has sentence-transformers")
         return
     environ = {**os.environ, "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         [python, "-c", LOCAL, model], input=json.dumps(texts), capture_output=True, text=True, env=environ, check=False
     )
     if done.returncode != 0:
-        print(f"a local model                left out: {model} cannot be loaded here")
+        print(f"a local model                skipped: {model} cannot be loaded here")
         return
     local = float(done.stdout.split()[-1])
     print(

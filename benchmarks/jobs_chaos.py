@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import requests
 
-from benchmarks.job_ordeal import Outcome, ordeal
+from benchmarks.killed_job import Outcome, run_with_kills
 from benchmarks.mix import make_samples
 from benchmarks.reward_server import reward_server
 from tests.support.jobs import Queue, Worker
@@ -48,7 +48,7 @@ def run(items: int, workers: int) -> Outcome:
     """Run a job of `items` samples on `workers` workers; kill each of them and the queue once."""
     samples = list(make_samples(items, seed=0))
     with tempfile.TemporaryDirectory() as folder, _stack(Path(folder), workers) as (url, queue, crew):
-        return ordeal(url, samples, crew, queue, lambda: requests.get(f"{url}/metrics", timeout=60).text)
+        return run_with_kills(url, samples, crew, queue, lambda: requests.get(f"{url}/metrics", timeout=60).text)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def summary(runs: Sequence[Mapping[str, Any]]) -> str:
     """Return a sentence with the number of benchmarks, the total time and the outcomes."""
     states = Counter(one["state"] for one in runs)
     seconds = sum(one["seconds"] for one in runs)
-    ends = ", ".join(f"{states[state]} {state}" for state in ("done", "failed", "left out") if states[state])
+    ends = ", ".join(f"{states[state]} {state}" for state in ("done", "failed", "skipped") if states[state])
     return f"{len(runs)} benchmarks in {seconds:,.0f} s: {ends}."
 
 
@@ -64,7 +64,7 @@ def _link(one: Mapping[str, Any]) -> str:
     """Return a link to a benchmark's section, with its state and one ratio, preferably one that has a bound."""
     name, rows = escape(one["name"]), compared(one["figures"])
     first = next((row for row in rows if is_kept(row) is not None), rows[0] if rows else None)
-    kind = {"failed": "bad", "left out": "soft"}.get(one["state"])
+    kind = {"failed": "bad", "skipped": "soft"}.get(one["state"])
     state = f' <span class="{kind}">{one["state"]}</span>' if kind else ""
     summary_text = f"{first['name']}: {times(first['ratio'] or 0)} {rival(first)}" if first else ""
     return f'<li><a href="#{name}">{name}</a>{state} <span class="soft">{escape(summary_text)}</span></li>\n'
@@ -83,14 +83,14 @@ def _section(one: Mapping[str, Any]) -> str:
 
 
 def _ending(one: Mapping[str, Any]) -> str:
-    """Return why a benchmark failed or was left out: missed bounds or its last output; empty if it succeeded."""
+    """Return why a benchmark failed or was skipped: missed bounds or its last output; empty if it succeeded."""
     if one["state"] == "done":
         return ""
     beyond = ", ".join(dict.fromkeys(row["name"] for row in one["figures"] if is_kept(row) is False))
     if beyond:
-        return f'<p class="bad">Failed, beyond its bound: {escape(beyond)}.</p>\n'
+        return f'<p class="bad">Failed, missed its bound: {escape(beyond)}.</p>\n'
     output = escape("\n".join(one["said"]))
-    if one["state"] == "left out":
+    if one["state"] == "skipped":
         return f'<p class="soft">Left out:</p>\n<pre>{output}</pre>\n'
     return f'<p class="bad">Failed with exit status {one["status"]}. Last output:</p>\n<pre>{output}</pre>\n'
 

@@ -100,7 +100,7 @@ def _row(one: Figure, scale: Scale, top: int) -> Iterator[str]:
     yield f'<rect x="{left:.1f}" y="{bar}" width="{max(right - left, 1):.1f}" height="{BAR}" fill="{fill}"/>'
     if at := _bound(one):
         yield f'<path d="M{scale.at(at):.1f} {bar - 3}v{BAR + 6}" stroke="var(--ink)" stroke-width="2"/>'
-    words = times(ratio) if kept else f"{times(ratio)} not kept"
+    words = times(ratio) if kept else f"{times(ratio)} missed"
     yield _text(WIDTH, bar + BAR - 1, words, "currentColor" if kept else fill, anchor="end")
 
 

@@ -41,14 +41,14 @@ MODELS = ("llm_judge_remote", "embedding_remote")
 BOUND = 0.9
 
 
-class Pace(NamedTuple):
+class RoundRate(NamedTuple):
     """Samples a second of a server in one round, and its CPU seconds per sample."""
 
     rate: float
     processor: float
 
 
-Paces = dict[str, list[Pace]]
+RoundRates = dict[str, list[RoundRate]]
 
 
 def main() -> None:
@@ -58,19 +58,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     rounds = [list(batches(make_samples(arguments.items, arguments.seed + at))) for at in range(arguments.rounds)]
-    paces: Paces = defaultdict(list)
+    rates: RoundRates = defaultdict(list)
     with _cache_and_models() as variables:
         with ExitStack() as stack:
             servers = {"bare": stack.enter_context(bare_server()), "without": stack.enter_context(reward_server())}
             servers["with"] = stack.enter_context(reward_server(**variables))
-            _measure(servers, rounds, arguments.seed, paces)
+            _measure(servers, rounds, arguments.seed, rates)
             _send(servers["with"], [_batch_for(name) for name in MODELS])
         with reward_server(**variables) as successor:
-            found = [_send(successor, some, paces["successor"]) for some in rounds]
+            found = [_send(successor, some, rates["successor"]) for some in rounds]
             of_models = _send(successor, [_batch_for(name) for name in MODELS])
-    _report(paces)
+    _report(rates)
     lost = _report_found([pair for some in found for pair in some], of_models)
-    if lost or _ratio(paces, "with", "without") < BOUND:
+    if lost or _ratio(rates, "with", "without") < BOUND:
         raise SystemExit(1)
 
 
@@ -92,15 +92,15 @@ def _cache_and_models() -> Iterator[dict[str, str]]:
         }
 
 
-def _measure(servers: dict[str, Server], rounds: Sequence[list[Batch]], seed: int, paces: Paces) -> None:
+def _measure(servers: dict[str, Server], rounds: Sequence[list[Batch]], seed: int, rates: RoundRates) -> None:
     warming = list(batches(make_samples(WARMING, seed - 1)))
     for server in servers.values():
         _send(server, warming)
     for some in rounds:
         for name, server in servers.items():
-            _send(server, some, paces[name])
+            _send(server, some, rates[name])
         for repeat in range(REPEATS):
-            _send(servers["with"], some, paces[f"again {repeat}"])
+            _send(servers["with"], some, rates[f"again {repeat}"])
 
 
 def _batch_for(source: str) -> Batch:
@@ -116,22 +116,22 @@ def _batch_for(source: str) -> Batch:
     return Batch(json.dumps({"items": rows}).encode(), [])
 
 
-def _send(server: Server, some: Sequence[Batch], paces: list[Pace] | None = None) -> list[tuple[Batch, Any]]:
-    """Send batches and return them with their scores; append the measured pace to `paces`."""
+def _send(server: Server, some: Sequence[Batch], rates: list[RoundRate] | None = None) -> list[tuple[Batch, Any]]:
+    """Send batches and return them with their scores; append the measured rate to `rates`."""
     before = server.processor_seconds()
     seconds, replies = send(server, some, CLIENTS)
-    if paces is not None:
+    if rates is not None:
         samples = len(some) * BATCH
-        paces.append(Pace(samples / seconds, (server.processor_seconds() - before) / samples))
+        rates.append(RoundRate(samples / seconds, (server.processor_seconds() - before) / samples))
     return [(batch, json.loads(content)["scores"]) for batch, content in replies]
 
 
-def _ratio(paces: Paces, ours: str, theirs: str) -> float:
+def _ratio(rates: RoundRates, ours: str, theirs: str) -> float:
     """Return the median ratio of two servers' rates over the same rounds."""
-    return median(one.rate / other.rate for one, other in zip(paces[ours], paces[theirs], strict=True))
+    return median(one.rate / other.rate for one, other in zip(rates[ours], rates[theirs], strict=True))
 
 
-def _report(paces: Paces) -> None:
+def _report(rates: RoundRates) -> None:
     lines = {
         "bare": "a bare Flask server, constants",
         "without": "new samples, without a result cache",
@@ -142,18 +142,18 @@ def _report(paces: Paces) -> None:
     }
     print(f"{'':<37}{'rate':>12}{'of the bare':>13}{'CPU':>13}")
     for name, line in lines.items():
-        rate, taken = median(one.rate for one in paces[name]), median(one.processor for one in paces[name])
-        print(f"{line:<37}{rate:>9,.0f} /s{_ratio(paces, name, 'bare'):>13.2f}{taken * 1e6:>10.0f} µs")
+        rate, taken = median(one.rate for one in rates[name]), median(one.processor for one in rates[name])
+        print(f"{line:<37}{rate:>9,.0f} /s{_ratio(rates, name, 'bare'):>13.2f}{taken * 1e6:>10.0f} µs")
         figure(
             line,
             rate,
             "/s",
             against=lines["without"] if name != "without" else None,
-            ratio=_ratio(paces, name, "without") if name != "without" else None,
+            ratio=_ratio(rates, name, "without") if name != "without" else None,
             least_ratio=BOUND if name == "with" else None,
             note=f"{taken * 1e6:.0f} µs of CPU time a sample",
         )
-    print(f"new samples, with of without {_ratio(paces, 'with', 'without'):.2f}, at least {BOUND}")
+    print(f"new samples, with of without {_ratio(rates, 'with', 'without'):.2f}, at least {BOUND}")
 
 
 def _report_found(of_rules: list[tuple[Batch, Any]], of_models: list[tuple[Batch, Any]]) -> int:

@@ -27,7 +27,7 @@ def run(one: Benchmark, arguments: Sequence[str] = ()) -> dict[str, Any]:
         arguments: its command-line arguments.
 
     Returns:
-        Its description, `state` ("done", "failed", or "left out" if it succeeded without a figure), exit `status`,
+        Its description, `state` ("done", "failed", or "skipped" if it succeeded without a figure), exit `status`,
         `seconds`, `figures`, and the last lines of its output (`said`).
     """
     print(f"==> {' '.join([one.name, *arguments])}", flush=True)
@@ -41,7 +41,7 @@ def run(one: Benchmark, arguments: Sequence[str] = ()) -> dict[str, Any]:
         "about": one.about,
         "method": one.method,
         "arguments": " ".join(arguments),
-        "state": "failed" if status else "done" if figures else "left out",
+        "state": "failed" if status else "done" if figures else "skipped",
         "status": status,
         "seconds": time.monotonic() - started,
         "figures": figures,

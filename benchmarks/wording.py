@@ -38,4 +38,4 @@ def bound(one: Figure) -> str:
     texts = [f"{word} {quantity(value, one['unit'])}" for word, value in bounds if value is not None]
     if one["least_ratio"] is not None:
         texts.append(f"at least {times(one['least_ratio'])}")
-    return f"{', '.join(texts)}: {'kept' if is_kept(one) else 'not kept'}" if texts else ""
+    return f"{', '.join(texts)}: {'met' if is_kept(one) else 'missed'}" if texts else ""

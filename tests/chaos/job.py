@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.job_ordeal import Outcome, ordeal
+from benchmarks.killed_job import Outcome, run_with_kills
 from benchmarks.mix import make_samples
 from tests.support.compose import ComposeStack
 
@@ -18,7 +18,7 @@ def run(stack: ComposeStack, items: int, workers: int) -> Outcome:
     stack.run("up", "--detach", "--wait", "--no-recreate", "--no-deps", "--scale", f"worker={workers}", "worker")
     (queue,) = stack.containers("queue")
     samples = list(make_samples(items, seed=2))
-    return ordeal(stack.url("REWARD_PORT"), samples, stack.containers("worker"), queue, lambda: _metrics(stack))
+    return run_with_kills(stack.url("REWARD_PORT"), samples, stack.containers("worker"), queue, lambda: _metrics(stack))
 
 
 def _metrics(stack: ComposeStack) -> str:

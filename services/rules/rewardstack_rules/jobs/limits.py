@@ -46,10 +46,7 @@ def too_many_jobs(limit: int | None) -> LimitReached:
 
 def too_many_bytes(limit: int | None) -> LimitReached:
     """Return the error for samples with which a tenant would exceed its limit of bytes."""
-    why = (
-        f"this key's samples and results may take {limit} bytes of the queue, compressed, "
-        "and these would exceed that"
-    )
+    why = f"this key's samples and results may take {limit} bytes of the queue, compressed, and these would exceed that"
     return LimitReached(QUEUE_BYTES, f"{why}; send fewer, cancel jobs, or wait until they end and expire")
 
 

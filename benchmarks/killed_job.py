@@ -17,7 +17,7 @@ MOST_SECONDS = 500.0
 LINES = {"Content-Type": "application/x-ndjson"}
 
 
-class Mortal(Protocol):
+class Restartable(Protocol):
     """A process that can be killed and started again."""
 
     def kill(self) -> None:
@@ -27,7 +27,7 @@ class Mortal(Protocol):
         """Start it again."""
 
 
-class Blow(NamedTuple):
+class PlannedKill(NamedTuple):
     """A planned kill and restart.
 
     Args:
@@ -38,7 +38,7 @@ class Blow(NamedTuple):
 
     share: float
     name: str
-    target: Mortal
+    target: Restartable
 
 
 class Outcome(NamedTuple):
@@ -46,19 +46,23 @@ class Outcome(NamedTuple):
 
     Args:
         seconds: time from submission to end.
-        blows: a line for each kill, with the progress at that time.
+        kills: a line for each kill, with the progress at that time.
         faults: descriptions of what is wrong with the results.
         counts: number of chunks by event, from the metric `rewardstack_job_chunks_total`.
     """
 
     seconds: float
-    blows: list[str]
+    kills: list[str]
     faults: list[str]
     counts: dict[str, int]
 
 
-def ordeal(
-    url: str, samples: Sequence[Sample], workers: Sequence[Mortal], queue: Mortal, read_metrics: Callable[[], str]
+def run_with_kills(
+    url: str,
+    samples: Sequence[Sample],
+    workers: Sequence[Restartable],
+    queue: Restartable,
+    read_metrics: Callable[[], str],
 ) -> Outcome:
     """Run a job while each worker is killed once, and the queue once halfway through.
 
@@ -71,15 +75,15 @@ def ordeal(
     """
     started = time.monotonic()
     job = f"{url}/jobs/{_submit(url, samples)}"
-    blows, late = [], []
-    for blow in _plan(workers, queue):
-        state = _kill_when_due(job, blow)
-        blows.append(f"killed a {blow.name:<8} at {state['done']:>7,} of {state['items']:,} ({state['status']})")
-        late += [blow.name] if state["done"] == state["items"] else []
+    kills, late = [], []
+    for kill in _plan(workers, queue):
+        state = _kill_when_due(job, kill)
+        kills.append(f"killed a {kill.name:<8} at {state['done']:>7,} of {state['items']:,} ({state['status']})")
+        late += [kill.name] if state["done"] == state["items"] else []
     state = _wait(job, lambda state: state["status"] in ("finished", "failed"))
     seconds = time.monotonic() - started
     faults = [f"the job had ended when a {name} was killed; send more samples" for name in late]
-    return Outcome(seconds, blows, [*faults, *_faults(job, samples, state)], _counts(read_metrics()))
+    return Outcome(seconds, kills, [*faults, *_faults(job, samples, state)], _counts(read_metrics()))
 
 
 def _submit(url: str, samples: Sequence[Sample]) -> str:
@@ -91,20 +95,20 @@ def _submit(url: str, samples: Sequence[Sample]) -> str:
     return job_id
 
 
-def _plan(workers: Sequence[Mortal], queue: Mortal) -> list[Blow]:
+def _plan(workers: Sequence[Restartable], queue: Restartable) -> list[PlannedKill]:
     """Return one kill for each worker and one for the queue, spread over the job; the queue is in the middle."""
     middle = len(workers) // 2
     targets = [("worker", one) for one in workers]
     targets.insert(middle, ("queue", queue))
-    return [Blow((at + 0.5) / (len(targets) + 0.5), name, target) for at, (name, target) in enumerate(targets)]
+    return [PlannedKill((at + 0.5) / (len(targets) + 0.5), name, target) for at, (name, target) in enumerate(targets)]
 
 
-def _kill_when_due(job: str, blow: Blow) -> dict[str, Any]:
+def _kill_when_due(job: str, kill: PlannedKill) -> dict[str, Any]:
     """Kill and restart a target once the job is far enough; return the job's state just before the kill."""
-    state = _wait(job, lambda state: state["done"] >= blow.share * state["items"])
-    blow.target.kill()
+    state = _wait(job, lambda state: state["done"] >= kill.share * state["items"])
+    kill.target.kill()
     time.sleep(OUTAGE)
-    blow.target.start()
+    kill.target.start()
     return state
 
 
