@@ -1,13 +1,21 @@
-"""Check that the ports of the stack are free, report the process that holds a port, and suggest free ports."""
+"""Check that ports are free, suggest free ports, and find the processes that hold ports."""
 
 from __future__ import annotations
 
 import errno
+import pwd
 import socket
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import NamedTuple
 
+from services.stack import processes
 from services.stack.errors import COMMAND, StackError
-from services.stack.listeners import Listener, listener
+from services.stack.processes import Process
+from services.stack.rundir import MARK, ROOT, SUPERVISOR
 from services.stack.settings import Settings, make_up_command
 
 LOOPBACK = "127.0.0.1"
@@ -22,6 +30,24 @@ NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 """Errors for an address that this machine does not have, or for an IPv6 address on a machine without IPv6."""
 STEP = 1000
 HIGHEST = 65_535
+LISTENING = "0A"
+DEBIAN_SERVICES = {"nginx": "nginx", "redis-server": "redis-server", "the user redis": "redis-server"}
+"""Services that Debian starts when it installs their packages, by name of the program or user."""
+
+
+class Listener(NamedTuple):
+    """The process that listens on a port.
+
+    Args:
+        description: description of the process, such as `redis-server (pid 812)`; if the process cannot be read,
+            description of its user.
+        service: Debian service that the process probably belongs to; empty for none.
+        stop_command: command that stops the stack that the process belongs to; empty for none.
+    """
+
+    description: str
+    service: str = ""
+    stop_command: str = ""
 
 
 def addresses(settings: Settings, names: Iterable[str]) -> dict[str, tuple[str, int]]:
@@ -175,3 +201,68 @@ def _refusal_error(name: str, address: str, port: int, error: OSError) -> StackE
     if error.errno in NO_ADDRESS:
         return StackError(f"BIND_ADDRESS: {address} is not an address of this machine", "use 127.0.0.1 or 0.0.0.0")
     return StackError(f"{name}: port {port} cannot be used: {error.strerror}", "ports below 1024 need root")
+
+
+def listener(port: int) -> Listener:
+    """Return the process that listens on a port."""
+    return owner({name: uid for name, uid, _ in _listening(port)})
+
+
+def owner(sockets: Mapping[str, str]) -> Listener:
+    """Return the process that owns one of these sockets, which are in the format of `accepting_sockets`."""
+    for process in processes.all_processes():
+        if any(name in sockets for name in process.open_files):
+            return _describe(process)
+    user = next(map(_user, sockets.values()), "")
+    return Listener(f"a process of {user}", DEBIAN_SERVICES.get(user, "")) if user else Listener("an unknown process")
+
+
+def accepting_sockets(address: str, port: int) -> dict[str, str]:
+    """Return the sockets that accept connections to an address of this machine, as a dict from names to user ids.
+
+    As in the kernel, a socket that is bound to this address takes precedence over one that is bound to all addresses.
+
+    Args:
+        address: IP address that clients connect to.
+        port: port number.
+    """
+    target = ip_address(address)
+    ranks = [str(target), f"::ffff:{target}", "0.0.0.0", "::"] if target.version == 4 else [str(target), "::"]
+    sockets = [*_listening(port)]
+    best = next((rank for rank in ranks if any(ip_address(rank) == bound for _, _, bound in sockets)), "::")
+    return {name: uid for name, uid, bound in sockets if bound == ip_address(best)}
+
+
+def _describe(process: Process) -> Listener:
+    description = f"{process.name} (pid {process.pid})"
+    leader = processes.find(process.session)
+    command, tree = (leader.command, leader.directory) if leader else ([], None)
+    with suppress(OSError):
+        if tree and SUPERVISOR in command and ((run := Path(command[-1]).parent) / MARK).exists():
+            directory = "" if tree == ROOT else f"-C {tree} "
+            return Listener(f"{description} of the stack in {run}", stop_command=f"RUN_DIR={run} make {directory}down")
+    return Listener(description, DEBIAN_SERVICES.get(process.name, ""))
+
+
+def _user(uid: str) -> str:
+    try:
+        return f"the user {pwd.getpwuid(int(uid)).pw_name}"
+    except KeyError:
+        return f"user {uid}"
+
+
+def _listening(port: int) -> Iterator[tuple[str, str, IPv4Address | IPv6Address]]:
+    """Yield name, user id and address of each socket that listens on a port."""
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in (processes.PROC / "self/net" / table).read_text().splitlines()[1:]:
+                cells = line.split()
+                address, _, number = cells[1].rpartition(":")
+                if cells[3] == LISTENING and int(number, 16) == port:
+                    yield f"socket:[{cells[9]}]", cells[7], _address(address)
+
+
+def _address(digits: str) -> IPv4Address | IPv6Address:
+    """Parse an address in /proc/net/tcp, which consists of words of four bytes in this machine's byte order."""
+    words = [bytes.fromhex(digits[at : at + 8]) for at in range(0, len(digits), 8)]
+    return ip_address(b"".join(word[::-1] if sys.byteorder == "little" else word for word in words))

@@ -59,6 +59,14 @@ class Process(NamedTuple):
             return Path(os.readlink(PROC / str(self.pid) / "cwd").removesuffix(" (deleted)"))
         return None
 
+    @property
+    def open_files(self) -> Iterator[str]:
+        """Names of the files and sockets that the process has open; empty if it has ended or cannot be read."""
+        with suppress(OSError):
+            for file in (PROC / str(self.pid) / "fd").iterdir():
+                with suppress(FileNotFoundError):  # the file has just been closed
+                    yield os.readlink(file)
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process, unless its id has been reused."""
         if self.is_alive:

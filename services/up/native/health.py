@@ -11,7 +11,7 @@ import socket
 from collections.abc import Iterator
 
 from rewardstack_rules.jobs.keys import SILENCE, WORKERS
-from services.stack import listeners, ports, probes, processes
+from services.stack import ports, probes, processes
 from services.stack.ports import EMBEDDING_BACKEND, LOOPBACK
 from services.stack.probes import RedisError
 from services.stack.rundir import RunDir, Running
@@ -95,9 +95,7 @@ def port_conflict(name: str, run: RunDir, running: Running) -> str:
     for setting, host, port in _ports(name, running):
         for sockets in _answering(host, port):
             if sockets and not _is_owned(sockets, name, run, running):
-                return (
-                    f"{setting}: port {port} {TAKEN} {listeners.owner(sockets).description}, which answers in its place"
-                )
+                return f"{setting}: port {port} {TAKEN} {ports.owner(sockets).description}, which answers in its place"
     return ""
 
 
@@ -128,11 +126,11 @@ def _answering(host: str, port: int) -> list[dict[str, str]]:
         found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     except OSError:
         return []
-    return [listeners.accepting_sockets(str(entry[4][0]), port) for entry in found]
+    return [ports.accepting_sockets(str(entry[4][0]), port) for entry in found]
 
 
 def _is_owned(sockets: dict[str, str], name: str, run: RunDir, running: Running) -> bool:
     """Return whether processes of the service hold all of these sockets."""
     group = run.process_group(name)
     members = [] if group is None else processes.members(running.session, group)
-    return sockets.keys() <= {*listeners.open_files(process.pid for process in members)}
+    return sockets.keys() <= {file for process in members for file in process.open_files}
