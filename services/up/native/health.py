@@ -54,15 +54,12 @@ def _probe(name: str, run: RunDir, running: Running, is_liveness: bool, timeout:
     if kind == "gateway":
         # The gateway answers its health check on all of its ports, so one port is enough.
         port = next(running.ports[setting] for setting in PORTS["gateway"] if setting in running.ports)
-        ask = probes.https if running.tls else probes.http
-        return ask(f"{running.host}:{port}", path, timeout)
+        return probes.http(f"{running.host}:{port}", path, timeout, running.tls)
     if kind == "embedding":
         return probes.http(f"{LOOPBACK}:{running.ports[EMBEDDING_BACKEND]}", path, timeout)
     if kind == "worker":
         return _worker(name, run, running)
-    if path:
-        return probes.http_socket(run.socket(name), path, timeout)
-    return probes.redis(_url(kind, run), timeout)
+    return probes.http(run.socket(name), path, timeout) if path else probes.redis(_url(kind, run), timeout)
 
 
 def _worker(name: str, run: RunDir, running: Running) -> str:
@@ -76,8 +73,8 @@ def _worker(name: str, run: RunDir, running: Running) -> str:
     if (group := run.process_group(name)) is None:
         return "not started yet"
     url = _url("queue", run)
-    [[seconds, _]] = probes.redis_replies(url, ["TIME"])
-    [alive] = probes.redis_replies(url, ["ZRANGEBYSCORE", WORKERS, f"{int(seconds) - SILENCE}", "+inf"])
+    seconds, _ = probes.redis_reply(url, ["TIME"])
+    alive = probes.redis_reply(url, ["ZRANGEBYSCORE", WORKERS, f"{int(seconds) - SILENCE}", "+inf"])
     names = {f"{socket.gethostname()}-{process.pid}" for process in processes.members(running.session, group)}
     return "" if names & {worker.decode() for worker in alive} else "the queue has no heartbeat of this worker"
 
