@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from services.stack import probes
 from services.stack.errors import StackError
+from services.stack.processes import defer_signals
 from services.stack.rundir import ROOT
-from services.stack.signals import defer_signals
 
 POLL_SECONDS = 0.5
 LOADING_STOP_GRACE = 5.0

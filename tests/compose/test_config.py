@@ -9,9 +9,9 @@ import pytest
 
 from services.stack import compose_files, dotenv, settings
 from services.stack.rundir import ROOT
-from services.stack.service_env import SETTINGS_BY_SERVICE
 from services.stack.services_table import SERVICES
 from services.stack.settings_table import read_by
+from services.up.native.programs import SETTINGS_BY_SERVICE
 from tests.compose.config import COMMON, FILES, config, services
 from tests.compose.keys import PASSWORD
 from tests.support.table import Table

@@ -23,7 +23,7 @@ SERVER = ("-m", "rewardstack_rules.run_reward_server")
 WORKER = ("-m", "rewardstack_rules.jobs.worker")
 UP = ("-m", "services.up", "up")
 GIVEN = (
-    "from services.stack.service_env import SETTINGS_BY_SERVICE as settings; "
+    "from services.up.native.programs import SETTINGS_BY_SERVICE as settings; "
     "print([name for name, own in settings.items() if '{}' in own])"
 )
 
