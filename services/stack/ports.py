@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import pwd
+import shlex
 import socket
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,11 +14,12 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import NamedTuple
 
+from rewardstack_settings.setting import SERVICE_LINK
 from services.stack import processes
 from services.stack.errors import COMMAND, StackError
 from services.stack.processes import Process
 from services.stack.rundir import MARK, ROOT, SUPERVISOR
-from services.stack.settings import Settings, make_up_command
+from services.stack.settings import SECRETS, SETTINGS, Settings
 
 LOOPBACK = "127.0.0.1"
 GATEWAY = {"rules": "REWARD_PORT", "page": "PAGE_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
@@ -101,8 +104,18 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
         used = {*others.values(), *(number for _, number in ports.values())}
         others[name] = _alternative(address, port, used)
     if problems:
-        again = make_up_command({name: str(port) for name, port in others.items()})
-        raise StackError("\n  ".join(problems), f"{_stop(owners)}choose other ports:{COMMAND}{again}")
+        raise StackError(
+            "\n  ".join(problems), f"{_stop(owners)}choose other ports:{COMMAND}{_make_up_command(others)}"
+        )
+
+
+def _make_up_command(others: Mapping[str, int]) -> str:
+    """Return a `make up` command with other ports. It repeats the settings of the environment, secrets as `...`."""
+    values = {name: os.environ.get(name, "") for name in (*SETTINGS, "COMPOSE_PROJECT_NAME")}
+    values = {name: value for name, value in values.items() if value and not value.startswith(SERVICE_LINK)}
+    values |= {name: str(port) for name, port in others.items()}
+    words = (f"{name}={'...' if name in SECRETS else shlex.quote(value)}" for name, value in values.items())
+    return " ".join([*words, "make up"])
 
 
 def own_address() -> str:

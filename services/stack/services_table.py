@@ -6,7 +6,6 @@ images or programs. `make settings` writes the rows to the compose files and the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,7 +13,6 @@ from services.stack.settings_table import TABLE
 
 DRAIN_TIMEOUT = "DRAIN_TIMEOUT"
 """Setting with the seconds that a stopping service may take to finish requests in flight."""
-SIZE = re.compile(r"(\d+)([kmg]?)b?", re.IGNORECASE)
 FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
@@ -56,7 +54,7 @@ class Memory:
     """The memory limit of a container: `factor` times a setting.
 
     Args:
-        setting: name of a setting whose value is a size.
+        setting: name of a setting whose value is a size, such as `512mb` or `2g`.
         factor: more than 1 for Redis, which needs more memory than `maxmemory`: for buffers, fragmentation, and copies
             of the pages that change while it saves.
     """
@@ -70,7 +68,9 @@ class Memory:
         Args:
             settings: values by name.
         """
-        return self.factor * size(settings[self.setting])
+        size = settings[self.setting].lower().removesuffix("b")
+        digits = size.rstrip("kmg")
+        return self.factor * int(digits) * FACTORS[size.removeprefix(digits)]
 
 
 @dataclass(frozen=True)
@@ -129,18 +129,6 @@ class Service:
         """
         options = (option for option in self.options if option.device in ("", device) and settings[option.setting])
         return [part for option in options for part in (option.flag, settings[option.setting])]
-
-
-def size(text: str) -> int:
-    """Return the bytes of a size such as `512mb` or `2g`.
-
-    Raises:
-        ValueError: the text is not a size.
-    """
-    found = SIZE.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{text!r} is not a size such as 512mb")
-    return int(found[1]) * FACTORS[found[2].lower()]
 
 
 SCORING_SECRETS = tuple(

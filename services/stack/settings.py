@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import os
-import shlex
 import socket
 import stat
 import sys
@@ -209,20 +208,10 @@ def export_extra_variables(root: Path) -> None:
 def _require_known(values: Iterable[str], source: str) -> None:
     for name in values:
         if name not in SETTINGS:
-            raise StackError(f"{source}: unknown setting {name}{_renamed(name)}", "see docs/settings.md")
-
-
-def make_up_command(values: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> str:
-    """Return a `make up` command line for another try. It repeats the settings of the environment, secrets as `...`.
-
-    Args:
-        values: settings to add or replace.
-        environ: environment of the failed command.
-    """
-    current = {name: value for name in (*SETTINGS, "COMPOSE_PROJECT_NAME") if (value := environ.get(name))}
-    current = {name: value for name, value in current.items() if not value.startswith(SERVICE_LINK)}
-    quoted = {name: "..." if name in SECRETS else shlex.quote(value) for name, value in {**current, **values}.items()}
-    return " ".join([*(f"{name}={value}" for name, value in quoted.items()), "make up"])
+            close = difflib.get_close_matches(name, SETTINGS, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            hint = f"; it is called {RENAMED[name]} here" if name in RENAMED else hint
+            raise StackError(f"{source}: unknown setting {name}{hint}", "see docs/settings.md")
 
 
 def misspelled_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -242,10 +231,3 @@ def run_dir(root: Path, environ: Mapping[str, str] = os.environ) -> str:
         problem = explain_os_error(error).problem
         say(f"warning: {problem}; what runs is looked for in {default}, unless RUN_DIR is set", sys.stderr)
         return default
-
-
-def _renamed(name: str) -> str:
-    if name in RENAMED:
-        return f"; it is called {RENAMED[name]} here"
-    close = difflib.get_close_matches(name, SETTINGS, n=1)
-    return f"; did you mean {close[0]}?" if close else ""

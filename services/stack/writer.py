@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rewardstack_settings.setting import Section, Setting
@@ -114,16 +114,12 @@ def _variables(settings: Mapping[str, Setting]) -> list[str]:
 
 
 def _fill_parts(path: Path, parts: Mapping[str, Iterable[str]]) -> str:
-    return PART.sub(_part_filler(parts), path.read_text(encoding="utf-8"))
-
-
-def _part_filler(parts: Mapping[str, Iterable[str]]) -> Callable[[re.Match[str]], str]:
     def fill(found: re.Match[str]) -> str:
         indent = found["indent"]
         lines = "".join(f"{indent}{line}".rstrip() + "\n" for line in parts[found["name"]])
         return f"{indent}{found['begin']}{lines}{found['end']}"
 
-    return fill
+    return PART.sub(fill, path.read_text(encoding="utf-8"))
 
 
 def _default(found: re.Match[str]) -> str:
