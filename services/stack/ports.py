@@ -94,19 +94,16 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
         duplicate = next((other for other, (_, number) in ports.items() if number == port), name)
         if duplicate != name:
             problems.append(f"{duplicate} and {name} are both {port}")
-        elif not (error := _refusal(address, 0 if port in held else port)):
-            continue
-        elif error.errno == errno.EADDRINUSE:
-            owners.append(listener(port))
-            problems.append(f"{name}: port {port} is taken by {owners[-1].description}")
+        elif holder := port_owner(name, address, 0 if port in held else port):
+            owners.append(holder)
+            problems.append(f"{name}: port {port} is taken by {holder.description}")
         else:
-            raise _refusal_error(name, address, port, error)
+            continue
         used = {*others.values(), *(number for _, number in ports.values())}
         others[name] = _alternative(address, port, used)
     if problems:
-        raise StackError(
-            "\n  ".join(problems), f"{_stop(owners)}choose other ports:{COMMAND}{_make_up_command(others)}"
-        )
+        remedy = f"{_stop(owners)}choose other ports:{COMMAND}{_make_up_command(others)}"
+        raise StackError("\n  ".join(problems), remedy)
 
 
 def _make_up_command(others: Mapping[str, int]) -> str:
@@ -146,12 +143,14 @@ def require_one_free(name: str, address: str, port: int) -> None:
     Raises:
         StackError: the port is taken or requires root, or the address is not this machine's.
     """
-    if error := _refusal(address, port):
-        raise _refusal_error(name, address, port, error)
+    if holder := port_owner(name, address, port):
+        stop, free = _stop([holder]) or "stop that process, or ", _alternative(address, port, ())
+        problem = f"{name}: port {port} is taken by {holder.description}"
+        raise StackError(problem, f"{stop}choose another port: {name} {free} is free")
 
 
-def port_owner(name: str, address: str, port: int) -> str:
-    """Return the process that listens on a port, such as `redis-server (pid 812)`; empty if the port is free.
+def port_owner(name: str, address: str, port: int) -> Listener | None:
+    """Return the process that listens on a port; None if the port is free.
 
     Args:
         name: setting with the port, for the message.
@@ -162,9 +161,13 @@ def port_owner(name: str, address: str, port: int) -> str:
         StackError: the port cannot be used, because the address is not this machine's, or the port requires root.
     """
     error = _refusal(address, port)
-    if error and error.errno != errno.EADDRINUSE:
-        raise _refusal_error(name, address, port, error)
-    return listener(port).description if error else ""
+    if error is None:
+        return None
+    if error.errno == errno.EADDRINUSE:
+        return listener(port)
+    if error.errno in NO_ADDRESS:
+        raise StackError(f"BIND_ADDRESS: {address} is not an address of this machine", "use 127.0.0.1 or 0.0.0.0")
+    raise StackError(f"{name}: port {port} cannot be used: {error.strerror}", "ports below 1024 need root")
 
 
 def _family(address: str) -> socket.AddressFamily:
@@ -201,19 +204,6 @@ def _stop(owners: Sequence[Listener]) -> str:
     remedies = [f"stop that stack:{COMMAND}{COMMAND.join(downs)}\n    or "] if downs else []
     remedies += [f"stop Debian's own services: systemctl disable --now {' '.join(started)}; or "] if started else []
     return "".join(remedies)
-
-
-def _refusal_error(name: str, address: str, port: int, error: OSError) -> StackError:
-    if error.errno == errno.EADDRINUSE:
-        owner = listener(port)
-        return StackError(
-            f"{name}: port {port} is taken by {owner.description}",
-            f"{_stop([owner]) or 'stop that process, or '}choose another port:"
-            f" {name} {_alternative(address, port, ())} is free",
-        )
-    if error.errno in NO_ADDRESS:
-        return StackError(f"BIND_ADDRESS: {address} is not an address of this machine", "use 127.0.0.1 or 0.0.0.0")
-    return StackError(f"{name}: port {port} cannot be used: {error.strerror}", "ports below 1024 need root")
 
 
 def listener(port: int) -> Listener:
