@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=3, help="workers, each of which is killed once (%(default)s)")
     options = parser.parse_args()
     outcome = run(options.items, options.workers)
-    for line in (*outcome.blows, *outcome.faults):
+    for line in (*outcome.kills, *outcome.faults):
         print(line)
     print("chunks:", ", ".join(f"{name} {count:,}" for name, count in outcome.counts.items()))
     verdict = "FAULTY" if outcome.faults else "all results exactly once, in order, with their labels"

@@ -15,8 +15,8 @@ from typing import TypeVar
 import pytest
 
 from rewardstack.core.descriptors import raise_open_file_limit
-from services.stack.dotenv import LOCAL
 from services.stack.rundir import ROOT
+from services.stack.settings import LOCAL
 from tests.support.needs import MARKERS, NIGHTLY, is_fast, no_programs
 from tests.support.needs import needs_browser as needs_browser
 from tests.support.needs import needs_compiler as needs_compiler

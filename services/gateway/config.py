@@ -68,7 +68,11 @@ def files(
     names = ["nginx", "common", "open", "browsers", "page_root", *included, *(["tls"] if tls else [])]
     if "judge" in services:
         names.append(balancing(settings))
-    return {f"{name}.conf": fill(TEMPLATES / f"{name}.conf.template", values) for name in names}
+    return {f"{name}.conf": fill(_template(name), values) for name in names}
+
+
+def _template(name: str) -> str:
+    return (TEMPLATES / f"{name}.conf.template").read_text(encoding="utf-8")
 
 
 def auth_request_uris(settings: Settings) -> dict[str, str]:
@@ -84,7 +88,7 @@ def model_paths(paths: Mapping[str, str], servers: Mapping[str, Sequence[str]], 
         servers: addresses of each service's servers in nginx syntax.
         settings: settings of the stack.
     """
-    template = TEMPLATES / f"{balancing(settings)}.conf.template"
+    template = _template(balancing(settings))
     separate = dict.fromkeys(service for service in paths.values() if service != "judge")
     return {
         "MODEL_PATHS": "\n    ".join(f"{path} {service};" for path, service in paths.items()),

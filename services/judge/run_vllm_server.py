@@ -38,10 +38,10 @@ from services.stack import ports, probes, venv  # noqa: E402
 from services.stack.console import say  # noqa: E402
 from services.stack.errors import StackError  # noqa: E402
 from services.stack.os_errors import explain_os_error  # noqa: E402
+from services.stack.processes import defer_signals  # noqa: E402
 from services.stack.rundir import RunDir  # noqa: E402
 from services.stack.settings import Settings, load, prefer_localhost  # noqa: E402
 from services.stack.settings_table import TABLE  # noqa: E402
-from services.stack.signals import defer_signals  # noqa: E402
 
 FROM_ENVIRONMENT = {
     "MODEL_ID": "JUDGE_MODEL",

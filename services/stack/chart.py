@@ -10,15 +10,17 @@ import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import asdict
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from rewardstack.routing.routes import RULES, builtin_routes
+from rewardstack_settings.kinds import Schema
 from rewardstack_settings.setting import Setting
 from services.stack import ports
-from services.stack.chart_page import render_page
 from services.stack.helm_values import SET_BY_CHART
 from services.stack.services_table import SERVICES
 from services.stack.settings_table import TABLE, read_by
@@ -64,9 +66,16 @@ PATTERNS = {
     "embedding": HOST,
 }
 """Patterns of strings, by name: sizes and addresses for Redis, Kubernetes and nginx, and Ingress hosts."""
+README_HEAD = """\
+<!-- Written from values.yaml by `make settings`. -->
+# The chart's values
 
-
-Schema = dict[str, Any]
+How to use them: [docs/kubernetes.md](../../docs/kubernetes.md). Other names are rejected.
+"""
+TABLE_HEAD = ("| name | default | meaning |", "| --- | --- | --- |")
+SINGLE_VALUES = frozenset({"resources", "gpu", "cpu"})
+"""Maps that the README documents as a single value."""
+LINE = re.compile(r"^(?P<indent>(?:  )*)(?:# (?P<comment>.*)|(?P<name>\w+):(?P<flow>.*))?$", re.M)
 TEXT: Schema = {"type": "string"}
 
 
@@ -77,7 +86,7 @@ def render_files(root: Path) -> dict[Path, str]:
     return {
         chart / "values.yaml": values,
         chart / "values.schema.json": json.dumps(schema(yaml.safe_load(values)), indent=1) + "\n",
-        chart / "README.md": render_page(values),
+        chart / "README.md": render_readme(values),
         chart / "files/services.yaml": yaml.safe_dump(
             {name: _drop_empty(asdict(one)) for name, one in SERVICES.items()}
         ),
@@ -235,3 +244,43 @@ def _option_defaults() -> dict[str, str]:
 
 def _default(found: re.Match[str]) -> str:
     return f"{found['line']}{TABLE[found['setting']].default}{found['name']}"
+
+
+def render_readme(text: str) -> str:
+    """Return the README for a `values.yaml`: a table of the values outside of any map, and one for each top-level map.
+
+    Args:
+        text: text of the file. The comment above a value describes it; a value without a comment has the description
+            of the last value with the same name.
+
+    Raises:
+        ValueError: a value has no comment, and no earlier value has the same name.
+    """
+    values, tables = yaml.safe_load(text), {"": [*TABLE_HEAD]}
+    path, comment, known = list[str](), list[str](), dict[str, str]()
+    for line in LINE.finditer(text):
+        name = line["name"]
+        if name is None:
+            comment = [*comment, line["comment"]] if line["comment"] else []
+            continue
+        path, meaning, comment = [*path[: len(line["indent"]) // len("  ")], name], " ".join(comment), []
+        if SINGLE_VALUES & {*path[:-1]}:
+            continue
+        value = reduce(getitem, path, values)
+        if isinstance(value, dict) and not line["flow"] and name not in SINGLE_VALUES:
+            if len(path) == 1:
+                tables[name] = [f"## {name}", "", meaning, "", *TABLE_HEAD]
+            elif meaning:
+                tables[path[0]].append(_row(path, "", meaning))
+            continue
+        known[name] = meaning or known.get(name, "")
+        if not known[name]:
+            raise ValueError(f"values.yaml: {'.'.join(path)} has no comment, and no value above it has that name")
+        default = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6).removesuffix("...\n")
+        tables["" if len(path) == 1 else path[0]].append(_row(path, f"`{default.strip()}`", known[name]))
+    return "\n".join([README_HEAD, *(line for table in tables.values() for line in (*table, "")), ""])
+
+
+def _row(path: Iterable[str], default: str, meaning: str) -> str:
+    cells = (cell.replace("|", r"\|") for cell in (f"`{'.'.join(path)}`", default, meaning))
+    return f"| {' | '.join(cells)} |"

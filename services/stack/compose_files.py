@@ -1,4 +1,4 @@
-"""Generate parts of the compose files and of the container launchers from the table of services."""
+"""Generate parts of the compose files and of the container launchers from the tables of services and settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 
 from services.stack.services_table import DRAIN_TIMEOUT, SERVICES, Memory, Option, Service
-from services.stack.settings_table import TABLE, settings_in
+from services.stack.settings_table import TABLE, read_by, settings_in
 
 CONFIG = {
     **dict.fromkeys(("cache", "queue"), "/etc/redis.conf"),
@@ -30,6 +30,10 @@ FOLDER = "/run/secrets"
 PLAIN = re.compile(r"[A-Za-z/][\w./-]*|-[A-Za-z]+")
 """Matches a word that needs no quotes in a YAML flow sequence."""
 CONDITION = {"": "", "gpu": '[ -z "$gpu" ] || ', "cpu": '[ -n "$gpu" ] || '}
+OVERRIDDEN = frozenset(
+    {"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL", "REWARD_MODEL_SERVER_URL", "CODE_SANDBOX_URL"}
+)
+"""Settings for which the compose files set other values, because addresses differ in the stack's network."""
 WIDTH = 110
 LAUNCHERS = ("services/judge/run_vllm_docker.sh", "services/embedding/run_tei_docker.sh")
 
@@ -42,6 +46,7 @@ def parts() -> Mapping[str, Iterable[str]]:
     files = dict.fromkeys(secret for name in names for secret in _secrets(SERVICES[name]))
     return {
         **services,
+        **{f"settings {name}": _variables(SERVICES[name]) for name in ("gateway", "judge", "reward-model", "rules")},
         **on_gpus,
         **{f"secrets {name}": _reads_secrets(SERVICES[name]) for name in names},
         "secrets touch": [f"#   touch .run/secrets/{name}" for name in files],
@@ -52,10 +57,16 @@ def parts() -> Mapping[str, Iterable[str]]:
     }
 
 
-def fixed_environment(service: str) -> list[str]:
-    """Return a service's environment variables that have fixed values, as lines of a compose file."""
-    row = SERVICES[service]
-    return [f'{name}: "{value}"' for name, value in {**row.environment, **row.cpu_environment}.items()]
+def _variables(service: Service) -> list[str]:
+    """Return the variables of a service as lines of a compose file: settings, and those with fixed values."""
+    settings = read_by(service.name)
+    names = (
+        name
+        for name in settings_in(".env")
+        if name in settings and not settings[name].secret and name not in OVERRIDDEN
+    )
+    fixed = {**service.environment, **service.cpu_environment}
+    return [*(f"{name}: ${{{name}}}" for name in names), *(f'{name}: "{value}"' for name, value in fixed.items())]
 
 
 def _service(service: Service) -> list[str]:

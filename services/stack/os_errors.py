@@ -12,8 +12,6 @@ from services.stack import space
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
-DENIED = (errno.EACCES, errno.EPERM)
 FULL_BYTES = 2**20
 """Number of free bytes below which a disk counts as full."""
 
@@ -23,11 +21,11 @@ def explain_os_error(error: OSError | StackError) -> StackError:
     if isinstance(error, StackError):
         return error
     path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
-    if error.errno in FULL:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full_error(path)
     if path is None:
         return StackError(str(error) or type(error).__name__)
-    if error.errno in DENIED:
+    if error.errno in (errno.EACCES, errno.EPERM):
         return _denied_error(path)
     if error.errno == errno.EROFS:
         return StackError(
@@ -58,9 +56,8 @@ def is_full(folder: Path) -> bool:
 
 def _denied_error(path: Path) -> StackError:
     """Return the error for a denied path. If the path or its folder belongs to another user, name this user."""
-    existing = Path(os.path.realpath(path))
-    while not _exists(existing) and existing != existing.parent:
-        existing = existing.parent
+    real = Path(os.path.realpath(path))
+    existing = next(place for place in (real, *real.parents) if os.path.lexists(place))
     for place in (existing, existing.parent):
         if (owner := place.stat().st_uid) != os.geteuid():
             user = _user_name(owner)
@@ -69,12 +66,6 @@ def _denied_error(path: Path) -> StackError:
                 f"do this as {user}, or work in your own checkout",
             )
     return StackError(f"{path}: permission denied", f"chmod u+rwx {existing.parent} {existing}")
-
-
-def _exists(path: Path) -> bool:
-    with suppress(OSError):
-        return bool(path.lstat())
-    return False
 
 
 def _user_name(user: int) -> str:

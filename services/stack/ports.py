@@ -1,14 +1,25 @@
-"""Check that the ports of the stack are free, report the process that holds a port, and suggest free ports."""
+"""Check that ports are free, suggest free ports, and find the processes that hold ports."""
 
 from __future__ import annotations
 
 import errno
+import os
+import pwd
+import shlex
 import socket
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import NamedTuple
 
+from rewardstack_settings.setting import SERVICE_LINK
+from services.stack import processes
 from services.stack.errors import COMMAND, StackError
-from services.stack.listeners import Listener, listener
-from services.stack.settings import Settings, make_up_command
+from services.stack.processes import Process
+from services.stack.rundir import MARK, ROOT, SUPERVISOR
+from services.stack.settings import SECRETS, SETTINGS, Settings
 
 LOOPBACK = "127.0.0.1"
 GATEWAY = {"rules": "REWARD_PORT", "page": "PAGE_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
@@ -22,6 +33,24 @@ NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 """Errors for an address that this machine does not have, or for an IPv6 address on a machine without IPv6."""
 STEP = 1000
 HIGHEST = 65_535
+LISTENING = "0A"
+DEBIAN_SERVICES = {"nginx": "nginx", "redis-server": "redis-server", "the user redis": "redis-server"}
+"""Services that Debian starts when it installs their packages, by name of the program or user."""
+
+
+class Listener(NamedTuple):
+    """The process that listens on a port.
+
+    Args:
+        description: description of the process, such as `redis-server (pid 812)`; if the process cannot be read,
+            description of its user.
+        service: Debian service that the process probably belongs to; empty for none.
+        stop_command: command that stops the stack that the process belongs to; empty for none.
+    """
+
+    description: str
+    service: str = ""
+    stop_command: str = ""
 
 
 def addresses(settings: Settings, names: Iterable[str]) -> dict[str, tuple[str, int]]:
@@ -65,18 +94,25 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
         duplicate = next((other for other, (_, number) in ports.items() if number == port), name)
         if duplicate != name:
             problems.append(f"{duplicate} and {name} are both {port}")
-        elif not (error := _refusal(address, 0 if port in held else port)):
-            continue
-        elif error.errno == errno.EADDRINUSE:
-            owners.append(listener(port))
-            problems.append(f"{name}: port {port} is taken by {owners[-1].description}")
+        elif holder := port_owner(name, address, 0 if port in held else port):
+            owners.append(holder)
+            problems.append(f"{name}: port {port} is taken by {holder.description}")
         else:
-            raise _refusal_error(name, address, port, error)
+            continue
         used = {*others.values(), *(number for _, number in ports.values())}
         others[name] = _alternative(address, port, used)
     if problems:
-        again = make_up_command({name: str(port) for name, port in others.items()})
-        raise StackError("\n  ".join(problems), f"{_stop(owners)}choose other ports:{COMMAND}{again}")
+        remedy = f"{_stop(owners)}choose other ports:{COMMAND}{_make_up_command(others)}"
+        raise StackError("\n  ".join(problems), remedy)
+
+
+def _make_up_command(others: Mapping[str, int]) -> str:
+    """Return a `make up` command with other ports. It repeats the settings of the environment, secrets as `...`."""
+    values = {name: os.environ.get(name, "") for name in (*SETTINGS, "COMPOSE_PROJECT_NAME")}
+    values = {name: value for name, value in values.items() if value and not value.startswith(SERVICE_LINK)}
+    values |= {name: str(port) for name, port in others.items()}
+    words = (f"{name}={'...' if name in SECRETS else shlex.quote(value)}" for name, value in values.items())
+    return " ".join([*words, "make up"])
 
 
 def own_address() -> str:
@@ -107,12 +143,14 @@ def require_one_free(name: str, address: str, port: int) -> None:
     Raises:
         StackError: the port is taken or requires root, or the address is not this machine's.
     """
-    if error := _refusal(address, port):
-        raise _refusal_error(name, address, port, error)
+    if holder := port_owner(name, address, port):
+        stop, free = _stop([holder]) or "stop that process, or ", _alternative(address, port, ())
+        problem = f"{name}: port {port} is taken by {holder.description}"
+        raise StackError(problem, f"{stop}choose another port: {name} {free} is free")
 
 
-def port_owner(name: str, address: str, port: int) -> str:
-    """Return the process that listens on a port, such as `redis-server (pid 812)`; empty if the port is free.
+def port_owner(name: str, address: str, port: int) -> Listener | None:
+    """Return the process that listens on a port; None if the port is free.
 
     Args:
         name: setting with the port, for the message.
@@ -123,9 +161,13 @@ def port_owner(name: str, address: str, port: int) -> str:
         StackError: the port cannot be used, because the address is not this machine's, or the port requires root.
     """
     error = _refusal(address, port)
-    if error and error.errno != errno.EADDRINUSE:
-        raise _refusal_error(name, address, port, error)
-    return listener(port).description if error else ""
+    if error is None:
+        return None
+    if error.errno == errno.EADDRINUSE:
+        return listener(port)
+    if error.errno in NO_ADDRESS:
+        raise StackError(f"BIND_ADDRESS: {address} is not an address of this machine", "use 127.0.0.1 or 0.0.0.0")
+    raise StackError(f"{name}: port {port} cannot be used: {error.strerror}", "ports below 1024 need root")
 
 
 def _family(address: str) -> socket.AddressFamily:
@@ -164,14 +206,66 @@ def _stop(owners: Sequence[Listener]) -> str:
     return "".join(remedies)
 
 
-def _refusal_error(name: str, address: str, port: int, error: OSError) -> StackError:
-    if error.errno == errno.EADDRINUSE:
-        owner = listener(port)
-        return StackError(
-            f"{name}: port {port} is taken by {owner.description}",
-            f"{_stop([owner]) or 'stop that process, or '}choose another port:"
-            f" {name} {_alternative(address, port, ())} is free",
-        )
-    if error.errno in NO_ADDRESS:
-        return StackError(f"BIND_ADDRESS: {address} is not an address of this machine", "use 127.0.0.1 or 0.0.0.0")
-    return StackError(f"{name}: port {port} cannot be used: {error.strerror}", "ports below 1024 need root")
+def listener(port: int) -> Listener:
+    """Return the process that listens on a port."""
+    return owner({name: uid for name, uid, _ in _listening(port)})
+
+
+def owner(sockets: Mapping[str, str]) -> Listener:
+    """Return the process that owns one of these sockets, which are in the format of `accepting_sockets`."""
+    for process in processes.all_processes():
+        if any(name in sockets for name in process.open_files):
+            return _describe(process)
+    user = next(map(_user, sockets.values()), "")
+    return Listener(f"a process of {user}", DEBIAN_SERVICES.get(user, "")) if user else Listener("an unknown process")
+
+
+def accepting_sockets(address: str, port: int) -> dict[str, str]:
+    """Return the sockets that accept connections to an address of this machine, as a dict from names to user ids.
+
+    As in the kernel, a socket that is bound to this address takes precedence over one that is bound to all addresses.
+
+    Args:
+        address: IP address that clients connect to.
+        port: port number.
+    """
+    target = ip_address(address)
+    ranks = [str(target), f"::ffff:{target}", "0.0.0.0", "::"] if target.version == 4 else [str(target), "::"]
+    sockets = [*_listening(port)]
+    best = next((rank for rank in ranks if any(ip_address(rank) == bound for _, _, bound in sockets)), "::")
+    return {name: uid for name, uid, bound in sockets if bound == ip_address(best)}
+
+
+def _describe(process: Process) -> Listener:
+    description = f"{process.name} (pid {process.pid})"
+    leader = processes.find(process.session)
+    command, tree = (leader.command, leader.directory) if leader else ([], None)
+    with suppress(OSError):
+        if tree and SUPERVISOR in command and ((run := Path(command[-1]).parent) / MARK).exists():
+            directory = "" if tree == ROOT else f"-C {tree} "
+            return Listener(f"{description} of the stack in {run}", stop_command=f"RUN_DIR={run} make {directory}down")
+    return Listener(description, DEBIAN_SERVICES.get(process.name, ""))
+
+
+def _user(uid: str) -> str:
+    try:
+        return f"the user {pwd.getpwuid(int(uid)).pw_name}"
+    except KeyError:
+        return f"user {uid}"
+
+
+def _listening(port: int) -> Iterator[tuple[str, str, IPv4Address | IPv6Address]]:
+    """Yield name, user id and address of each socket that listens on a port."""
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in (processes.PROC / "self/net" / table).read_text().splitlines()[1:]:
+                cells = line.split()
+                address, _, number = cells[1].rpartition(":")
+                if cells[3] == LISTENING and int(number, 16) == port:
+                    yield f"socket:[{cells[9]}]", cells[7], _address(address)
+
+
+def _address(digits: str) -> IPv4Address | IPv6Address:
+    """Parse an address in /proc/net/tcp, which consists of words of four bytes in this machine's byte order."""
+    words = [bytes.fromhex(digits[at : at + 8]) for at in range(0, len(digits), 8)]
+    return ip_address(b"".join(word[::-1] if sys.byteorder == "little" else word for word in words))

@@ -38,43 +38,48 @@ class UnixConnection(HTTPConnection):
         self.sock = _connect(self._path, self.timeout)
 
 
-def http(address: str, path: str, timeout: float = TIMEOUT_SECONDS) -> str:
+def http(server: str | Path, path: str, timeout: float = TIMEOUT_SECONDS, tls: bool = False) -> str:
     """Check that an HTTP server answers a path with 200.
 
     Args:
-        address: host and port; an IPv6 host is in brackets.
+        server: host and port, where an IPv6 host is in brackets; or the path of a Unix socket.
         path: path to request.
         timeout: timeout in seconds.
+        tls: whether to use TLS. The certificate is not verified, because it may not contain this address.
     """
-    return _get(HTTPConnection(address, timeout=timeout), path)
-
-
-def https(address: str, path: str, timeout: float = TIMEOUT_SECONDS) -> str:
-    """Probe as `http` does, over TLS. The certificate is not verified, because it may not contain this address."""
-    unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
-    return _get(HTTPSConnection(address, timeout=timeout, context=unverified), path)
-
-
-def http_socket(listens: Path, path: str, timeout: float = TIMEOUT_SECONDS) -> str:
-    """Probe as `http` does, over a Unix socket."""
-    return _get(UnixConnection(listens, timeout), path)
+    if isinstance(server, Path):
+        connection: HTTPConnection = UnixConnection(server, timeout)
+    elif tls:
+        unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+        connection = HTTPSConnection(server, timeout=timeout, context=unverified)
+    else:
+        connection = HTTPConnection(server, timeout=timeout)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        text = response.read(REPLY_BYTES).decode(errors="replace").strip()
+    except (OSError, HTTPException) as error:
+        return str(error) or type(error).__name__
+    finally:
+        connection.close()
+    return "" if response.status == 200 else f"{path} answers {response.status}: {text}"
 
 
 def redis(url: str, timeout: float = TIMEOUT_SECONDS) -> str:
-    """Send PING to a Redis server over a Unix socket. Parameters as in `redis_replies`.
+    """Send PING to a Redis server over a Unix socket. Parameters as in `redis_reply`.
 
     If the server has a password, the URL must contain it; without the password, a healthy server answers with an error.
     """
     try:
-        [reply] = redis_replies(url, ["PING"], timeout)
+        reply = redis_reply(url, ["PING"], timeout)
     except RedisError as error:
         return str(error)
     return "" if reply == b"PONG" else repr(reply)
 
 
-def redis_replies(url: str, command: list[str], timeout: float = TIMEOUT_SECONDS) -> list[Any]:
-    """Send one command to a Redis server, and return a list with the reply as its only item.
+def redis_reply(url: str, command: list[str], timeout: float = TIMEOUT_SECONDS) -> Any:
+    """Send a command to a Redis server, and return the reply: bytes, a number, None, or a list of these.
 
     Args:
         url: `unix://[[USER]:PASSWORD@]/PATH`.
@@ -90,7 +95,7 @@ def redis_replies(url: str, command: list[str], timeout: float = TIMEOUT_SECONDS
     try:
         with _connect(parts.path, timeout) as connection, connection.makefile("rb") as stream:
             connection.sendall(b"".join(map(_encode, commands)))
-            return [_reply(stream) for _ in commands][-1:]
+            return [_reply(stream) for _ in commands][-1]
     except (OSError, ValueError) as error:
         raise RedisError(str(error) or type(error).__name__) from error
 
@@ -101,7 +106,7 @@ def _encode(command: list[str]) -> bytes:
 
 
 def _reply(stream: BinaryIO) -> Any:
-    """Read one reply: bytes, a number, None, or a list of these.
+    """Read one reply.
 
     Raises:
         RedisError: the reply is an error, or is missing.
@@ -128,15 +133,3 @@ def _connect(path: str, timeout: float | None) -> socket.socket:
         connection.close()
         raise
     return connection
-
-
-def _get(connection: HTTPConnection, path: str) -> str:
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        text = response.read(REPLY_BYTES).decode(errors="replace").strip()
-    except (OSError, HTTPException) as error:
-        return str(error) or type(error).__name__
-    finally:
-        connection.close()
-    return "" if response.status == 200 else f"{path} answers {response.status}: {text}"

@@ -1,4 +1,4 @@
-"""Find and end processes of this machine. This needs /proc, but no packages."""
+"""Start, find and end processes of this machine. This needs /proc, but no packages."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from services.stack.rundir import MOUNT_PROGRAMS
 
+SYSTEM_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
+"""Environment variables that every service inherits. As in a container, it inherits no others."""
+DEFERRED = (signal.SIGINT, signal.SIGTERM)
 PROC = Path("/proc")
 TERM_SECONDS = 5.0
 POLL_SECONDS = 0.05
@@ -59,11 +62,42 @@ class Process(NamedTuple):
             return Path(os.readlink(PROC / str(self.pid) / "cwd").removesuffix(" (deleted)"))
         return None
 
+    @property
+    def open_files(self) -> Iterator[str]:
+        """Names of the files and sockets that the process has open; empty if it has ended or cannot be read."""
+        with suppress(OSError):
+            for file in (PROC / str(self.pid) / "fd").iterdir():
+                with suppress(FileNotFoundError):  # the file has just been closed
+                    yield os.readlink(file)
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process, unless its id has been reused."""
         if self.is_alive:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+
+def from_environment(*names: str) -> dict[str, str]:
+    """Return those of these environment variables that are set."""
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+@contextmanager
+def defer_signals() -> Iterator[None]:
+    """Defer SIGINT and SIGTERM until the end of the block, so that a process that starts in it is not orphaned.
+
+    Raises:
+        KeyboardInterrupt: at the end of the block, if a signal arrived.
+    """
+    received: list[int] = []
+    before = {number: signal.signal(number, lambda number, frame: received.append(number)) for number in DEFERRED}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if received:
+        raise KeyboardInterrupt
 
 
 def find(pid: int) -> Process | None:

@@ -38,7 +38,6 @@ MARK = ".rewardstack"
 """File that marks a directory as created by a stack."""
 MARKS = (MARK, "supervisord.conf", "compose.json")
 """Files that show that a stack created a directory. Earlier versions created no `MARK`."""
-PUBLISHED = ("published.json", "endpoints.json")
 WRITTEN = (
     MARK,
     "*.new",
@@ -47,11 +46,12 @@ WRITTEN = (
     "*.pid",
     "*.sock",
     "compose*.json",
+    "endpoints.json",
     "lock",
+    "published.json",
     "running.json",
     "samples.jsonl",
     "settings.json",
-    *PUBLISHED,
 )
 """Patterns of the files, not folders, that a stack creates in the run directory."""
 

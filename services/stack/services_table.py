@@ -6,15 +6,14 @@ images or programs. `make settings` writes the rows to the compose files and the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from services.stack.settings_table import TABLE
 
 DRAIN_TIMEOUT = "DRAIN_TIMEOUT"
 """Setting with the seconds that a stopping service may take to finish requests in flight."""
-SIZE = re.compile(r"(\d+)([kmg]?)b?", re.IGNORECASE)
 FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
@@ -56,7 +55,7 @@ class Memory:
     """The memory limit of a container: `factor` times a setting.
 
     Args:
-        setting: name of a setting whose value is a size.
+        setting: name of a setting whose value is a size, such as `512mb` or `2g`.
         factor: more than 1 for Redis, which needs more memory than `maxmemory`: for buffers, fragmentation, and copies
             of the pages that change while it saves.
     """
@@ -70,7 +69,9 @@ class Memory:
         Args:
             settings: values by name.
         """
-        return self.factor * size(settings[self.setting])
+        size = settings[self.setting].lower().removesuffix("b")
+        digits = size.rstrip("kmg")
+        return self.factor * int(digits) * FACTORS[size.removeprefix(digits)]
 
 
 @dataclass(frozen=True)
@@ -131,28 +132,10 @@ class Service:
         return [part for option in options for part in (option.flag, settings[option.setting])]
 
 
-def size(text: str) -> int:
-    """Return the bytes of a size such as `512mb` or `2g`.
-
-    Raises:
-        ValueError: the text is not a size.
-    """
-    found = SIZE.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{text!r} is not a size such as 512mb")
-    return int(found[1]) * FACTORS[found[2].lower()]
-
-
 SCORING_SECRETS = tuple(
     name for name, setting in TABLE.items() if setting.secret and {"rules", "worker"} & {*setting.readers}
 )
 """Secrets of the reward server and its workers."""
-REDIS_PROBE = Probe(command=("sh", "-c", "redis-cli ping | grep -Eq 'PONG|NOAUTH'"))
-"""Health check of Redis. A server that requires a password is also healthy."""
-REWARD_SERVER_COMMAND = ("gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf")
-"""Command of the reward server, which also runs as the sandbox."""
-REWARD_SERVER_PROBE = Probe("/ready", "/health", ("python", "-m", "rewardstack_rules.http.healthcheck"))
-"""Health checks of a reward server."""
 FRESH = 'fresh() { find "/tmp/rewardstack-worker/$1" -mmin "-$2" 2>/dev/null | grep -q .; }'
 """Shell function: succeeds if a worker touched file $1 (`rewardstack_rules.jobs.heartbeat`) in the last $2 minutes."""
 WORKER_PROBE = Probe(
@@ -161,59 +144,55 @@ WORKER_PROBE = Probe(
     live_command=("sh", "-c", f"{FRESH}; fresh alive 2"),
 )
 """Health checks of a worker. They are in shell, because starting Python takes too long on a busy machine."""
-VLLM_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1"}
-VLLM_CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
-"""Environment of vLLM on CPUs. Threads are not bound to cores, because all servers would choose the same cores."""
-VLLM_SECRETS = {"VLLM_API_KEY": "LLM_JUDGE_SERVER_API_KEY", "HF_TOKEN": "HF_TOKEN"}
-"""Secrets of the judge and the reward model, which clients reach at one port of the gateway, with one key."""
+redis_server = partial(
+    Service,
+    start_order=10,
+    command=("redis-server", "{config}"),
+    port=6379,
+    # A server that requires a password is also healthy.
+    probe=Probe(command=("sh", "-c", "redis-cli ping | grep -Eq 'PONG|NOAUTH'")),
+)
+reward_server = partial(
+    Service,
+    command=("gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf"),
+    port=6000,
+    probe=Probe("/ready", "/health", ("python", "-m", "rewardstack_rules.http.healthcheck")),
+    stop_margin=15,
+)
+model_server = partial(
+    Service, start_order=20, probe=Probe("/health", "/health"), startup_timeout="MODEL_UP_TIMEOUT", stop_margin=30
+)
+vllm_server = partial(
+    model_server,
+    port=8000,
+    environment={"VLLM_NO_USAGE_STATS": "1"},
+    # Threads are not bound to cores, because all servers would choose the same cores.
+    cpu_environment={"VLLM_CPU_OMP_THREADS_BIND": "nobind"},
+    # Clients reach the judge and the reward model at one port of the gateway, with one key.
+    secret_variables={"VLLM_API_KEY": "LLM_JUDGE_SERVER_API_KEY", "HF_TOKEN": "HF_TOKEN"},
+)
 
 SERVICES = {
     service.name: service
     for service in (
         # The cache evicts results and stores nothing on disk, because results can be computed again.
-        Service(
-            "cache",
-            start_order=10,
-            command=("redis-server", "{config}"),
-            options=(Option("--maxmemory", "CACHE_MAX_MEMORY"),),
-            port=6379,
-            probe=REDIS_PROBE,
-            memory=Memory("CACHE_MAX_MEMORY", 2),
+        redis_server(
+            "cache", options=(Option("--maxmemory", "CACHE_MAX_MEMORY"),), memory=Memory("CACHE_MAX_MEMORY", 2)
         ),
         # The queue never evicts. A job is on disk before the response 202.
-        Service(
-            "queue",
-            start_order=10,
-            command=("redis-server", "{config}"),
-            options=(Option("--maxmemory", "QUEUE_MAX_MEMORY"),),
-            port=6379,
-            probe=REDIS_PROBE,
-            memory=Memory("QUEUE_MAX_MEMORY", 3),
+        redis_server(
+            "queue", options=(Option("--maxmemory", "QUEUE_MAX_MEMORY"),), memory=Memory("QUEUE_MAX_MEMORY", 3)
         ),
         # The sandbox is a reward server that only runs programs, without keys and without network access.
-        Service(
+        reward_server(
             "sandbox",
             start_order=15,
-            command=REWARD_SERVER_COMMAND,
-            port=6000,
-            probe=REWARD_SERVER_PROBE,
-            stop_margin=15,
             memory=Memory("SANDBOX_MEMORY"),
             environment={"CODE": "on", "REWARD_CACHE": "off"},
         ),
-        Service(
-            "rules",
-            start_order=30,
-            command=REWARD_SERVER_COMMAND,
-            port=6000,
-            probe=REWARD_SERVER_PROBE,
-            stop_margin=15,
-            memory=Memory("RULES_MEMORY"),
-            secret_files=SCORING_SECRETS,
-        ),
-        Service(
+        reward_server("rules", start_order=30, memory=Memory("RULES_MEMORY"), secret_files=SCORING_SECRETS),
+        vllm_server(
             "judge",
-            start_order=20,
             command=("vllm", "serve", "{model}", "--config", "{config}"),
             options=(
                 Option("--shutdown-timeout", DRAIN_TIMEOUT),
@@ -223,40 +202,21 @@ SERVICES = {
                 Option("--gpu-memory-utilization", "JUDGE_GPU_MEMORY_UTILIZATION", "gpu"),
             ),
             more_options="JUDGE_VLLM_ARGS",
-            port=8000,
-            probe=Probe("/health", "/health"),
-            startup_timeout="MODEL_UP_TIMEOUT",
-            stop_margin=30,
-            environment=VLLM_ENVIRONMENT,
-            cpu_environment=VLLM_CPU_ENVIRONMENT,
-            secret_variables=VLLM_SECRETS,
         ),
         # The reward model is a pooling model. Its maximum length and data type come from the model.
-        Service(
+        vllm_server(
             "reward-model",
-            start_order=20,
             command=(
                 *("vllm", "serve", "{model}", "--config", "{config}"),
                 *("--runner", "pooling", "--dtype", "auto", "--max-model-len", "auto"),
             ),
             options=(Option("--shutdown-timeout", DRAIN_TIMEOUT),),
             more_options="REWARD_MODEL_VLLM_ARGS",
-            port=8000,
-            probe=Probe("/health", "/health"),
-            startup_timeout="MODEL_UP_TIMEOUT",
-            stop_margin=30,
-            environment=VLLM_ENVIRONMENT,
-            cpu_environment=VLLM_CPU_ENVIRONMENT,
-            secret_variables=VLLM_SECRETS,
         ),
-        Service(
+        model_server(
             "embedding",
-            start_order=20,
             command=("text-embeddings-router", "--model-id", "{model}"),
             port=8080,
-            probe=Probe("/health", "/health"),
-            startup_timeout="MODEL_UP_TIMEOUT",
-            stop_margin=30,
             secret_variables={"API_KEY": "EMBEDDING_SERVER_API_KEY", "HF_TOKEN": "HF_TOKEN"},
         ),
         Service(

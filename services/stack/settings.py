@@ -1,6 +1,7 @@
 """Read the settings of the stack. The environment overrides `.env.local`, which overrides `.env`.
 
-Names, defaults and bounds come from the table (`rewardstack_settings`), from which `.env` is generated.
+Names, defaults and bounds come from the table (`rewardstack_settings`), from which `.env` is generated. Both files are
+in a subset of Docker Compose's syntax.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import os
-import shlex
+import re
 import socket
 import stat
 import sys
@@ -17,13 +18,16 @@ from pathlib import Path
 
 from rewardstack_settings.kinds import Files
 from rewardstack_settings.setting import SERVICE_LINK, InvalidSetting, find_misspelled
-from services.stack import dotenv
 from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.os_errors import explain_os_error
 from services.stack.rundir import ROOT
 from services.stack.settings_table import TABLE, settings_in
 
+LOCAL = ".env.local"
+"""File with the user's lasting settings, which git ignores and upgrades do not change."""
+ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
+QUOTED = re.compile(r"""(["'])(.*?)\1\s*(?:#.*)?""")
 IN_DOTENV = settings_in(".env")
 """Settings with a line in `.env`."""
 SETTINGS = settings_in(".env", "compose")
@@ -163,7 +167,7 @@ def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
     Raises:
         StackError: a setting is missing, unknown, renamed or malformed; the message names it.
     """
-    shipped, local = dotenv.read(root / ".env"), read_local(root)
+    shipped, local = read_dotenv(root / ".env"), read_local(root)
     _require_known(shipped, ".env")
     environ = {name: value for name, value in environ.items() if not value.startswith(SERVICE_LINK)}
     for old, new in RENAMED.items():
@@ -172,7 +176,7 @@ def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
     for name, setting in IN_DOTENV.items():
         if name not in shipped:
             raise StackError(f".env: {name} is missing", f"put its line back: {name}={setting.default}")
-    settings, sources = Settings(), {"environment": environ, dotenv.LOCAL: local, ".env": shipped}
+    settings, sources = Settings(), {"environment": environ, LOCAL: local, ".env": shipped}
     for name, setting in SETTINGS.items():
         source = next((source for source, values in sources.items() if name in values), ".env")
         settings[name] = sources[source].get(name, "") or setting.default
@@ -191,11 +195,11 @@ def read_local(root: Path) -> dict[str, str]:
     Raises:
         StackError: a name is unknown, or other users can read a secret in the file.
     """
-    values = dotenv.read_local(root)
-    _require_known({name: value for name, value in values.items() if name not in EXTRA_VARIABLES}, dotenv.LOCAL)
+    values = read_dotenv(root / LOCAL) if (root / LOCAL).exists() else {}
+    _require_known({name: value for name, value in values.items() if name not in EXTRA_VARIABLES}, LOCAL)
     secrets = [name for name, value in values.items() if value and (name in SECRETS or name == "HF_TOKEN")]
-    if secrets and (root / dotenv.LOCAL).stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise StackError(f"{dotenv.LOCAL}: other users may read {secrets[0]}", f"chmod 600 {dotenv.LOCAL}")
+    if secrets and (root / LOCAL).stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise StackError(f"{LOCAL}: other users may read {secrets[0]}", f"chmod 600 {LOCAL}")
     return values
 
 
@@ -209,20 +213,10 @@ def export_extra_variables(root: Path) -> None:
 def _require_known(values: Iterable[str], source: str) -> None:
     for name in values:
         if name not in SETTINGS:
-            raise StackError(f"{source}: unknown setting {name}{_renamed(name)}", "see docs/settings.md")
-
-
-def make_up_command(values: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> str:
-    """Return a `make up` command line for another try. It repeats the settings of the environment, secrets as `...`.
-
-    Args:
-        values: settings to add or replace.
-        environ: environment of the failed command.
-    """
-    current = {name: value for name in (*SETTINGS, "COMPOSE_PROJECT_NAME") if (value := environ.get(name))}
-    current = {name: value for name, value in current.items() if not value.startswith(SERVICE_LINK)}
-    quoted = {name: "..." if name in SECRETS else shlex.quote(value) for name, value in {**current, **values}.items()}
-    return " ".join([*(f"{name}={value}" for name, value in quoted.items()), "make up"])
+            close = difflib.get_close_matches(name, SETTINGS, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            hint = f"; it is called {RENAMED[name]} here" if name in RENAMED else hint
+            raise StackError(f"{source}: unknown setting {name}{hint}", "see docs/settings.md")
 
 
 def misspelled_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -237,15 +231,55 @@ def run_dir(root: Path, environ: Mapping[str, str] = os.environ) -> str:
         return path
     default = SETTINGS["RUN_DIR"].default
     try:
-        return dotenv.read_local(root).get("RUN_DIR") or dotenv.read(root / ".env").get("RUN_DIR") or default
+        local = read_dotenv(root / LOCAL) if (root / LOCAL).exists() else {}
+        return local.get("RUN_DIR") or read_dotenv(root / ".env").get("RUN_DIR") or default
     except (StackError, OSError) as error:
         problem = explain_os_error(error).problem
         say(f"warning: {problem}; what runs is looked for in {default}, unless RUN_DIR is set", sys.stderr)
         return default
 
 
-def _renamed(name: str) -> str:
-    if name in RENAMED:
-        return f"; it is called {RENAMED[name]} here"
-    close = difflib.get_close_matches(name, SETTINGS, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+def read_dotenv(path: Path) -> dict[str, str]:
+    """Return the values in a file with lines `NAME=value`, by name.
+
+    A value may be in single or double quotes. Outside quotes, a `#` starts a comment at the beginning of the value,
+    after white space, or after the closing quote. Variables are not interpolated.
+
+    Raises:
+        StackError: the file is missing, or a line is invalid or duplicated; the message names the line.
+    """
+    if not path.is_file():
+        raise StackError(
+            f"{path.name} is missing", f"restore it from the archive, or with `git checkout -- {path.name}`"
+        )
+    values: dict[str, str] = {}
+    for number, line in enumerate(_text(path).splitlines(), start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        where = f"{path.name}, line {number}"
+        if not (match := ASSIGNMENT.fullmatch(text)):
+            raise StackError(f"{where}: {text!r} is not an assignment", "write NAME=value")
+        name, raw = match.groups()
+        if name in values:
+            raise StackError(f"{where}: {name} is set twice", "remove one of the two lines")
+        values[name] = _value(raw.strip(), f"{where}: {name}")
+    return values
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise StackError(f"{path.name}, line {line}: this is not UTF-8", f"save {path.name} as UTF-8") from None
+
+
+def _value(raw: str, where: str) -> str:
+    if raw[:1] in ("'", '"'):
+        if not (match := QUOTED.fullmatch(raw)):
+            raise StackError(
+                f"{where} does not end with its opening quote", "close the quote; only a comment may follow"
+            )
+        return match.group(2)
+    return "" if raw.startswith("#") else re.split(r"\s#", raw, maxsplit=1)[0].strip()

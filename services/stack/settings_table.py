@@ -266,37 +266,21 @@ LAUNCHERS = Section("Launchers", [
 ], place="environment")
 # fmt: on
 
-OWN = (STACK, GATEWAY, CACHE, JOBS, JUDGE, REWARD_MODEL, EMBEDDING, MONITORING, CONTAINERS, INTERNAL, LAUNCHERS)
-ORDER = (
-    "The stack",
-    "Gateway",
-    "Result cache",
-    "Jobs",
-    "Reward server",
-    "LLM judge",
-    "Reward model",
-    "Embedding server",
-    "Monitoring",
-    "Containers",
-    "Internal to `make up` and the compose files",
-    "The client",
-    "The reward server alone",
-    "Launchers",
+OWN = (
+    *(STACK, GATEWAY, CACHE, JOBS, Section("Reward server", []), JUDGE, REWARD_MODEL, EMBEDDING, MONITORING),
+    *(CONTAINERS, INTERNAL, Section("The client", [], "environment")),
+    *(Section("The reward server alone", [], "environment"), LAUNCHERS),
 )
-"""Titles of the sections, in the order of `.env` and the documentation."""
+"""Sections in the order of `.env` and the documentation. Empty ones get their settings from the external tables."""
 
 
 def _merge_sections() -> tuple[Section, ...]:
-    """Return the sections of all files in order. Sections with the same title are merged."""
-    sections = [
-        *OWN,
-        *(section for path in EXTERNAL_TABLES for section in runpy.run_path(str(ROOT / path))["SECTIONS"]),
-    ]
-    merged = []
-    for title in ORDER:
-        parts = [section for section in sections if section.title == title]
-        merged.append(Section(title, [setting for part in parts for setting in part.settings], parts[0].place))
-    return tuple(merged)
+    """Return the sections with the settings of the external tables, which are in sections with the same titles."""
+    external = [section for path in EXTERNAL_TABLES for section in runpy.run_path(str(ROOT / path))["SECTIONS"]]
+    added = {
+        own.title: [one for other in external if other.title == own.title for one in other.settings] for own in OWN
+    }
+    return tuple(Section(own.title, [*own.settings, *added[own.title]], own.place) for own in OWN)
 
 
 SECTIONS = _merge_sections()

@@ -11,7 +11,7 @@ from pathlib import Path
 VARIABLE = re.compile(r"\$\{([A-Z_]+)\}")
 
 
-def fill(template: Path, values: Mapping[str, str | Sequence[str]]) -> str:
+def fill(text: str, values: Mapping[str, str | Sequence[str]]) -> str:
     """Return the text of a template with its variables replaced.
 
     A line whose variable has a list of values is repeated for each value.
@@ -19,11 +19,6 @@ def fill(template: Path, values: Mapping[str, str | Sequence[str]]) -> str:
     Raises:
         KeyError: a variable has no value.
     """
-    return fill_text(template.read_text(encoding="utf-8"), values)
-
-
-def fill_text(text: str, values: Mapping[str, str | Sequence[str]]) -> str:
-    """Return the text of a template with its variables replaced. `fill` describes the syntax."""
     lines = text.splitlines(keepends=True)
     return "".join("".join(parts) for line in lines for parts in product(*_choices(line, values)))
 

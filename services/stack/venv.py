@@ -16,8 +16,8 @@ from typing import TextIO
 from services.stack import os_errors, space
 from services.stack.console import say, step, tail
 from services.stack.errors import StackError
+from services.stack.processes import defer_signals
 from services.stack.rundir import ROOT, require_safe_path
-from services.stack.signals import defer_signals
 from services.stack.space import GIB
 
 VENV = ROOT / ".venv"

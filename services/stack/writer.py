@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rewardstack_settings.setting import Section, Setting
 from services.stack import chart, compose_files, version
-from services.stack.settings_table import READERS, SECTIONS, read_by, settings_in
+from services.stack.settings_table import READERS, SECTIONS, settings_in
 
 COMPOSE_FILES = "compose*.yaml"
 USERS_FILE = "compose.override.yaml"
@@ -27,10 +27,6 @@ PART = re.compile(
 )
 DEFAULT = re.compile(r"\$\{(?P<name>[A-Z_]+)(?P<dash>:?-)(?P<text>[^{}]*)\}")
 LINK = re.compile(r"\[(.*?)\]\(.*?\)")
-OVERRIDDEN = frozenset(
-    {"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL", "REWARD_MODEL_SERVER_URL", "CODE_SANDBOX_URL"}
-)
-"""Settings for which the compose files set other values, because addresses differ in the stack's network."""
 HEAD = """\
 # Written from the table of settings, services/stack/settings_table.py, by `make settings`: the only list of images,
 # ports, models and limits. Put your lasting settings, keys and passwords into .env.local, which beats this file.
@@ -50,7 +46,7 @@ def render_files(root: Path) -> dict[Path, str]:
     """Return the text of each generated file, by path, for the checkout at `root`."""
     document = root / DOCUMENT
     texts = {root / ".env": dotenv(), document: _fill_parts(document, tables())}
-    parts = {**variables(), **compose_files.parts()}
+    parts = compose_files.parts()
     for path in {*root.glob(COMPOSE_FILES)} - {root / USERS_FILE}:
         texts[path] = DEFAULT.sub(_default, _fill_parts(path, parts))
     texts |= {root / name: _fill_parts(root / name, parts) for name in compose_files.LAUNCHERS}
@@ -96,34 +92,13 @@ def _table(section: Section) -> list[str]:
     return ["", *rows, ""]
 
 
-def variables() -> dict[str, list[str]]:
-    """Return the lines of each service's environment in the compose files, by the name of the generated part."""
-    return {
-        f"settings {service}": [*_variables(read_by(service)), *compose_files.fixed_environment(service)]
-        for service in ("gateway", "judge", "reward-model", "rules")
-    }
-
-
-def _variables(settings: Mapping[str, Setting]) -> list[str]:
-    names = (
-        name
-        for name in settings_in(".env")
-        if name in settings and not settings[name].secret and name not in OVERRIDDEN
-    )
-    return [f"{name}: ${{{name}}}" for name in names]
-
-
 def _fill_parts(path: Path, parts: Mapping[str, Iterable[str]]) -> str:
-    return PART.sub(_part_filler(parts), path.read_text(encoding="utf-8"))
-
-
-def _part_filler(parts: Mapping[str, Iterable[str]]) -> Callable[[re.Match[str]], str]:
     def fill(found: re.Match[str]) -> str:
         indent = found["indent"]
         lines = "".join(f"{indent}{line}".rstrip() + "\n" for line in parts[found["name"]])
         return f"{indent}{found['begin']}{lines}{found['end']}"
 
-    return fill
+    return PART.sub(fill, path.read_text(encoding="utf-8"))
 
 
 def _default(found: re.Match[str]) -> str:

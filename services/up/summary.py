@@ -14,8 +14,8 @@ from urllib.request import getproxies, proxy_bypass
 from services.gateway import tls
 from services.stack.console import say
 from services.stack.errors import StackError
+from services.stack.processes import SYSTEM_VARIABLES, from_environment
 from services.stack.rundir import ROOT, RunDir
-from services.stack.service_env import SYSTEM_VARIABLES, from_environment
 from services.stack.settings import Settings
 from services.up.plan import RunningStack
 

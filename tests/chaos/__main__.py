@@ -80,7 +80,7 @@ def _load(stack: ComposeStack, size: Size) -> list[str]:
 
 def _job(stack: ComposeStack, size: Size) -> list[str]:
     outcome = job.run(stack, size.items, size.workers)
-    print("\n".join(outcome.blows))
+    print("\n".join(outcome.kills))
     print("chunks:", ", ".join(f"{name} {count:,}" for name, count in outcome.counts.items()))
     print(f"{size.items:,} samples in {outcome.seconds:.1f} s", flush=True)
     return outcome.faults

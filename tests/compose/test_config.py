@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from services.stack import compose_files, dotenv, settings
+from services.stack import compose_files, settings
 from services.stack.rundir import ROOT
-from services.stack.service_env import SETTINGS_BY_SERVICE
 from services.stack.services_table import SERVICES
+from services.stack.settings import read_dotenv
 from services.stack.settings_table import read_by
+from services.up.native.programs import SETTINGS_BY_SERVICE
 from tests.compose.config import COMMON, FILES, config, services
 from tests.compose.keys import PASSWORD
 from tests.support.table import Table
@@ -132,7 +133,7 @@ def test_images_are_settings() -> None:
     """No compose file names an image itself, and every image of `.env` stands in one or is a launcher's."""
     named = [image for text in written().values() for image in re.findall(r"\bimage: (.*)", text)]
     assert named and all(VARIABLE.fullmatch(image.rstrip("}")) for image in named)
-    images = {name for name in dotenv.read(ROOT / ".env") if name.endswith("_IMAGE")} - {"TEI_IMAGE"}
+    images = {name for name in read_dotenv(ROOT / ".env") if name.endswith("_IMAGE")} - {"TEI_IMAGE"}
     assert images <= {name for text in written().values() for name in VARIABLE.findall(text)}
 
 
@@ -150,7 +151,7 @@ def test_settings_reach_the_reward_server(name: str) -> None:
     wanted = set(SETTINGS_BY_SERVICE["rules"]) - UNNEEDED
     found = services()[name]["environment"]
     assert not wanted - {variable.removesuffix("_FILE") for variable in found}
-    shipped = dotenv.read(ROOT / ".env")
+    shipped = read_dotenv(ROOT / ".env")
     same = wanted & shipped.keys() - {"LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"}
     assert {key: found[key] for key in same} == {key: shipped[key] for key in same}
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rewardstack_rules import __version__
-from services.stack import dotenv
 from services.stack.rundir import ROOT
+from services.stack.settings import read_dotenv
 
 LIST = """
 import importlib.metadata, json
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.nightly]
 @pytest.fixture(scope="module")
 def image() -> str:
     """Its name, once it is built."""
-    name = dotenv.read(ROOT / ".env")["REWARDSTACK_IMAGE"]
+    name = read_dotenv(ROOT / ".env")["REWARDSTACK_IMAGE"]
     command = ["docker", "compose", "build", "--quiet", "rules"]
     subprocess.run(command, cwd=ROOT, check=True, timeout=280)
     return name

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from services.stack import dotenv
 from services.stack.rundir import ROOT
+from services.stack.settings import read_dotenv
 from tests.compose.keys import PASSWORD, write_keys
 from tests.support.compose import MODELS, PORTS, ComposeStack, running
 from tests.support.servers import free_port
@@ -44,7 +44,7 @@ def stack(needs_model_images: None, tmp_path_factory: pytest.TempPathFactory) ->
     """Every service, with a key for each and a password."""
     run_dir = tmp_path_factory.mktemp("run")
     write_keys(run_dir)
-    shipped = dotenv.read(ROOT / ".env")
+    shipped = read_dotenv(ROOT / ".env")
     settings = {
         "COMPOSE_FILE": FILES,
         "RUN_DIR": str(run_dir),
@@ -145,7 +145,7 @@ def test_no_key_is_seen(stack: ComposeStack) -> None:
             assert (service, PASSWORD in json.dumps(container.inspect())) == (service, False)
     assert PASSWORD not in stack.run("logs")
     assert PASSWORD not in stack.run("top")
-    history = ["docker", "history", "--no-trunc", dotenv.read(ROOT / ".env")["REWARDSTACK_IMAGE"]]
+    history = ["docker", "history", "--no-trunc", read_dotenv(ROOT / ".env")["REWARDSTACK_IMAGE"]]
     assert PASSWORD not in subprocess.run(history, capture_output=True, text=True, check=True).stdout
 
 

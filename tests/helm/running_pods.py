@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from rewardstack import Request, score
-from services.stack import dotenv
 from services.stack.rundir import ROOT
+from services.stack.settings import read_dotenv
 from tests.helm.pods import Cluster, Pod, cluster
 from tests.helm.rendering import render
 from tests.support import compose
@@ -85,7 +85,7 @@ def vllm(needs_engine: None, scenario: Scenario) -> None:
     if scenario.name == "models":
         if lacks := compose.missing_models():
             pytest.skip(lacks)
-        base = dotenv.read(ROOT / ".env")["VLLM_CPU_IMAGE"]
+        base = read_dotenv(ROOT / ".env")["VLLM_CPU_IMAGE"]
         recipe = f"FROM {base}\nRUN [ ! -d /models ] || chmod -R a+rX /models\n"
         command = ["docker", "build", "--tag", VLLM, "-"]
         subprocess.run(command, input=recipe, text=True, timeout=BUILDING_SECONDS, check=True)

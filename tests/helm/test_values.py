@@ -16,7 +16,7 @@ import yaml
 
 from rewardstack.client import route_table
 from rewardstack.settings import Settings
-from services.stack.chart_page import render_page
+from services.stack.chart import render_readme
 from tests.helm.rendering import CHART, Refused, Rendering, is_tool, render
 from tests.support.table import Table
 
@@ -424,12 +424,12 @@ def merged(values: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 def test_page() -> None:
     """A value without a comment means what the last one of its name does; a name without any is refused."""
     text = "# About nothing.\n\n# Of all.\nimage: a\n# A part.\npart:\n  image: b\n  # How | many.\n  count: 2\n"
-    shown = render_page(text)
+    shown = render_readme(text)
     assert "| `part.image` | `b` | Of all. |" in shown
     assert "## part\n\nA part.\n" in shown
     assert r"| `part.count` | `2` | How \| many. |" in shown
     with pytest.raises(ValueError, match=r"part\.other has no comment"):
-        render_page(f"{text}  other: 1\n")
+        render_readme(f"{text}  other: 1\n")
 
 
 def test_every_value_is_on_the_page() -> None:

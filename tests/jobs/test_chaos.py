@@ -15,4 +15,4 @@ def test_every_worker_and_the_queue_are_killed() -> None:
     outcome = run(ITEMS, 2)
 
     assert [] == outcome.faults
-    assert (3, ITEMS // CHUNK_SIZE) == (len(outcome.blows), outcome.counts["committed"])
+    assert (3, ITEMS // CHUNK_SIZE) == (len(outcome.kills), outcome.counts["committed"])

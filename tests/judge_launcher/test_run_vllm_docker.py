@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from services.stack import dotenv
+from services.stack.settings import read_dotenv
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "services/judge/run_vllm_docker.sh"
-SHIPPED = dotenv.read(ROOT / ".env")
+SHIPPED = read_dotenv(ROOT / ".env")
 NEEDED = ("sh", "sed", "grep", "head", "cut", "dirname", "mkdir", "hostname", "sleep", "python3")
 DOCKER = """
 printf '%s\\n' "$*" >>"$HERE/docker.log"

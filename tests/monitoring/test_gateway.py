@@ -25,7 +25,7 @@ def gateway(needs_nginx: None, tmp_path: Path) -> Iterator[str]:
     """The URL of an nginx with nothing but its metrics."""
     nginx = packages.find()["nginx"]
     port = free_port()
-    (tmp_path / "nginx.conf").write_text(AROUND % fill(TEMPLATE, {"LISTEN_METRICS": f"127.0.0.1:{port}"}))
+    (tmp_path / "nginx.conf").write_text(AROUND % fill(TEMPLATE.read_text(), {"LISTEN_METRICS": f"127.0.0.1:{port}"}))
     process = subprocess.Popen([nginx, "-p", str(tmp_path), "-c", "nginx.conf", "-e", "stderr"])
     wait_for_port(port)
     yield f"http://127.0.0.1:{port}"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from services.stack import listeners, packages, template
+from services.stack import packages, ports, template
 from services.stack.rundir import RunDir, Running, boot_id
 from services.up.native import health, stack
 from services.up.native.supervisor import State, Supervisor
@@ -87,8 +87,7 @@ def test_a_stack_without_its_port_is_stopped(run: RunDir, unrelated: tuple[int, 
 
 def running(port: int) -> Running:
     """What is remembered of a stack in this process's session."""
-    ports = {"REWARD_PORT": port}
-    return Running(os.getsid(0), boot_id(), "", "127.0.0.1", ports=ports, services=["gateway"])
+    return Running(os.getsid(0), boot_id(), "", "127.0.0.1", ports={"REWARD_PORT": port}, services=["gateway"])
 
 
 def test_whose(run: RunDir) -> None:
@@ -111,11 +110,11 @@ def test_addresses() -> None:
         port = four.getsockname()[1]
         own = f"socket:[{os.fstat(four.fileno()).st_ino}]"
         with socket.create_server(("::1", port), family=socket.AF_INET6) as six:
-            assert [*listeners.accepting_sockets("127.0.0.1", port)] == [own]
-            assert [*listeners.accepting_sockets("::1", port)] == [f"socket:[{os.fstat(six.fileno()).st_ino}]"]
-            assert listeners.accepting_sockets("127.0.0.2", port) == {}
+            assert [*ports.accepting_sockets("127.0.0.1", port)] == [own]
+            assert [*ports.accepting_sockets("::1", port)] == [f"socket:[{os.fstat(six.fileno()).st_ino}]"]
+            assert ports.accepting_sockets("127.0.0.2", port) == {}
     with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as every:
-        assert len(listeners.accepting_sockets("127.0.0.1", every.getsockname()[1])) == 1
+        assert len(ports.accepting_sockets("127.0.0.1", every.getsockname()[1])) == 1
 
 
 @pytest.mark.parametrize(("state", "healthy"), [("RUNNING", True), ("STARTING", False), ("BACKOFF", False)])

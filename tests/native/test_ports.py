@@ -13,9 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from services.stack import listeners, ports, settings
+from services.stack import ports, processes, settings
 from services.stack.errors import COMMAND, StackError
-from services.stack.listeners import Listener
 from tests.native.tree import Tree
 from tests.support.servers import free_port
 
@@ -73,7 +72,7 @@ def test_suggested_port_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """A port that somebody holds, or that another setting names, is never suggested."""
     busy = {6000, 7000, 7001}
     monkeypatch.setattr(ports, "_refusal", lambda _, port: OSError(errno.EADDRINUSE, "") if port in busy else None)
-    monkeypatch.setattr(ports, "listener", lambda port: Listener("redis-server (pid 812)", "redis-server"))
+    monkeypatch.setattr(ports, "listener", lambda port: ports.Listener("redis-server (pid 812)", "redis-server"))
     wanted = {"REWARD_PORT": ("127.0.0.1", 6000), "JUDGE_PORT": ("127.0.0.1", 7002)}
     with pytest.raises(StackError, match=r"choose other ports:\n +.*REWARD_PORT=7003 make up") as caught:
         ports.require_free(wanted)
@@ -85,12 +84,12 @@ def test_holder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "self/net").mkdir(parents=True)
     row = "0: 0100007F:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000 104 0 4711 1 0 100 0 0 10 0"
     (tmp_path / "self/net/tcp").write_text(f"sl local_address rem_address st\n{row}\n")
-    monkeypatch.setattr(listeners, "PROC", tmp_path)
+    monkeypatch.setattr(processes, "PROC", tmp_path)
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_name={104: "redis"}[uid]))
     monkeypatch.setattr(ports, "_refusal", lambda _, port: OSError(errno.EADDRINUSE, "") if port == 6379 else None)
     with pytest.raises(StackError, match=r"by a process of the user redis(.|\n)*disable --now redis-server"):
         ports.require_free({"CACHE_PORT": ("127.0.0.1", 6379)})
-    assert listeners.listener(6380) == Listener("an unknown process")
+    assert ports.listener(6380) == ports.Listener("an unknown process")
 
 
 def test_ports_of_containers() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from services.stack import dotenv
 from services.stack.errors import StackError
+from services.stack.settings import read_dotenv
 
 
 @pytest.mark.parametrize(
@@ -35,21 +35,21 @@ def test_syntax(tmp_path: Path, text: str, expected: dict[str, str] | None) -> N
     path.write_text(text)
     if expected is None:
         with pytest.raises(StackError, match=r"\.env, line \d"):
-            dotenv.read(path)
+            read_dotenv(path)
     else:
-        assert dotenv.read(path) == expected
+        assert read_dotenv(path) == expected
 
 
 def test_missing_file(tmp_path: Path) -> None:
     """A tree without `.env` says so, and how to get it back."""
     with pytest.raises(StackError, match=r"\.env is missing — restore it .* `git checkout -- \.env`"):
-        dotenv.read(tmp_path / ".env")
+        read_dotenv(tmp_path / ".env")
 
 
 def test_a_mark_at_its_beginning(tmp_path: Path) -> None:
     """What editors write before the first letter is no part of it."""
     (tmp_path / ".env").write_text("RUN_DIR=/tmp/run\n", encoding="utf-8-sig")
-    assert dotenv.read(tmp_path / ".env") == {"RUN_DIR": "/tmp/run"}
+    assert read_dotenv(tmp_path / ".env") == {"RUN_DIR": "/tmp/run"}
 
 
 @pytest.mark.parametrize(("encoding", "line"), [("latin-1", 2), ("utf-16", 1)])
@@ -57,4 +57,4 @@ def test_another_encoding(tmp_path: Path, encoding: str, line: int) -> None:
     """A file that is not UTF-8 is an error that names the line."""
     (tmp_path / ".env").write_text("RUN_DIR=.run\n# grün\n", encoding=encoding)
     with pytest.raises(StackError, match=rf"\.env, line {line}: this is not UTF-8"):
-        dotenv.read(tmp_path / ".env")
+        read_dotenv(tmp_path / ".env")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from services.stack import dotenv, version, writer
+from services.stack import version, writer
 from services.stack.chart import CHART
 from services.stack.rundir import ROOT
+from services.stack.settings import read_dotenv
 from services.stack.settings_table import VLLM
 from tests.settings.conftest import Copy
 
@@ -23,7 +24,7 @@ SERVER = ("-m", "rewardstack_rules.run_reward_server")
 WORKER = ("-m", "rewardstack_rules.jobs.worker")
 UP = ("-m", "services.up", "up")
 GIVEN = (
-    "from services.stack.service_env import SETTINGS_BY_SERVICE as settings; "
+    "from services.up.native.programs import SETTINGS_BY_SERVICE as settings; "
     "print([name for name, own in settings.items() if '{}' in own])"
 )
 
@@ -72,7 +73,7 @@ def test_facts_stand_once(copy: Copy) -> None:
     text = table.read_text().replace(VLLM, "9.9.9")
     table.write_text(text.replace('"GATEWAY_MEMORY", "2g"', '"GATEWAY_MEMORY", "5g"'))
     assert copy.python("-m", "services.stack", "settings")[0] == 0
-    images = dotenv.read(copy.path / ".env")
+    images = read_dotenv(copy.path / ".env")
     assert [images[name].partition(":v")[2] for name in ("VLLM_IMAGE", "VLLM_CPU_IMAGE")] == ["9.9.9", "9.9.9-x86_64"]
     assert "${GATEWAY_MEMORY:-5g}" in copy.text("compose.yaml")
     assert users.read_text() == "x-mine: ${GATEWAY_MEMORY:-7}\n"
@@ -84,7 +85,7 @@ def test_version_stands_once(copy: Copy) -> None:
     source = copy.path / version.SOURCE
     source.write_text(source.read_text().replace(f'"{old}"', f'"{new}"'))
     assert copy.python("-m", "services.stack", "settings")[0] == 0
-    assert dotenv.read(copy.path / ".env")["REWARDSTACK_IMAGE"] == f"rewardstack:{new}"
+    assert read_dotenv(copy.path / ".env")["REWARDSTACK_IMAGE"] == f"rewardstack:{new}"
     assert copy.text("helm/rewardstack/Chart.yaml").count(new) == 2
     number = re.compile(rf"(?<![\d.=]){re.escape(old)}(?![\d.])|rewardstack.*=={re.escape(old)}")
     left = [path for path in copy.path.rglob("*") if number.search(_text(path)) and path.name != "CHANGELOG.md"]

@@ -58,7 +58,7 @@ class Cluster:
             f"NodeName={node} NodeHostname=localhost NodeAddr=127.0.0.1 Port={free_port()} CPUs=4" for node in NODES
         ]
         values = {"CONTROL_PORT": str(free_port()), "NODE": nodes}
-        (self._own / "slurm.conf").write_text(fill(HERE / "slurm.conf.template", values))
+        (self._own / "slurm.conf").write_text(fill((HERE / "slurm.conf.template").read_text(), values))
         subprocess.run(["chown", "-R", f"{USER}:{USER}", folder], check=True)
         self._process = subprocess.Popen(
             [TOOL, "bash", str(self.tree / HERE.relative_to(ROOT) / "cluster.sh"), str(self._own)],

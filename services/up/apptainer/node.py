@@ -43,7 +43,7 @@ def _choose_port(name: str, settings: Settings) -> int:
     if settings["FREE_PORTS"] == "on":
         reason = "FREE_PORTS=on"
     elif owner := ports.port_owner(name, settings["BIND_ADDRESS"], default):
-        reason = f"{default} is taken by {owner}"
+        reason = f"{default} is taken by {owner.description}"
     else:
         return default
     port = ports.find_free(settings["BIND_ADDRESS"])

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Iterator
 
 from rewardstack_rules.jobs.keys import SILENCE, WORKERS
-from services.stack import listeners, ports, probes, processes
+from services.stack import ports, probes, processes
 from services.stack.ports import EMBEDDING_BACKEND, LOOPBACK
 from services.stack.probes import RedisError
 from services.stack.rundir import RunDir, Running
@@ -54,15 +54,12 @@ def _probe(name: str, run: RunDir, running: Running, is_liveness: bool, timeout:
     if kind == "gateway":
         # The gateway answers its health check on all of its ports, so one port is enough.
         port = next(running.ports[setting] for setting in PORTS["gateway"] if setting in running.ports)
-        ask = probes.https if running.tls else probes.http
-        return ask(f"{running.host}:{port}", path, timeout)
+        return probes.http(f"{running.host}:{port}", path, timeout, running.tls)
     if kind == "embedding":
         return probes.http(f"{LOOPBACK}:{running.ports[EMBEDDING_BACKEND]}", path, timeout)
     if kind == "worker":
         return _worker(name, run, running)
-    if path:
-        return probes.http_socket(run.socket(name), path, timeout)
-    return probes.redis(_url(kind, run), timeout)
+    return probes.http(run.socket(name), path, timeout) if path else probes.redis(_url(kind, run), timeout)
 
 
 def _worker(name: str, run: RunDir, running: Running) -> str:
@@ -76,8 +73,8 @@ def _worker(name: str, run: RunDir, running: Running) -> str:
     if (group := run.process_group(name)) is None:
         return "not started yet"
     url = _url("queue", run)
-    [[seconds, _]] = probes.redis_replies(url, ["TIME"])
-    [alive] = probes.redis_replies(url, ["ZRANGEBYSCORE", WORKERS, f"{int(seconds) - SILENCE}", "+inf"])
+    seconds, _ = probes.redis_reply(url, ["TIME"])
+    alive = probes.redis_reply(url, ["ZRANGEBYSCORE", WORKERS, f"{int(seconds) - SILENCE}", "+inf"])
     names = {f"{socket.gethostname()}-{process.pid}" for process in processes.members(running.session, group)}
     return "" if names & {worker.decode() for worker in alive} else "the queue has no heartbeat of this worker"
 
@@ -95,9 +92,7 @@ def port_conflict(name: str, run: RunDir, running: Running) -> str:
     for setting, host, port in _ports(name, running):
         for sockets in _answering(host, port):
             if sockets and not _is_owned(sockets, name, run, running):
-                return (
-                    f"{setting}: port {port} {TAKEN} {listeners.owner(sockets).description}, which answers in its place"
-                )
+                return f"{setting}: port {port} {TAKEN} {ports.owner(sockets).description}, which answers in its place"
     return ""
 
 
@@ -128,11 +123,11 @@ def _answering(host: str, port: int) -> list[dict[str, str]]:
         found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     except OSError:
         return []
-    return [listeners.accepting_sockets(str(entry[4][0]), port) for entry in found]
+    return [ports.accepting_sockets(str(entry[4][0]), port) for entry in found]
 
 
 def _is_owned(sockets: dict[str, str], name: str, run: RunDir, running: Running) -> bool:
     """Return whether processes of the service hold all of these sockets."""
     group = run.process_group(name)
     members = [] if group is None else processes.members(running.session, group)
-    return sockets.keys() <= {*listeners.open_files(process.pid for process in members)}
+    return sockets.keys() <= {file for process in members for file in process.open_files}

@@ -20,10 +20,10 @@ from services.stack import packages
 from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.os_errors import explain_os_error
+from services.stack.processes import defer_signals
 from services.stack.rundir import ROOT, RunDir
 from services.stack.secrets import Secrets
 from services.stack.settings import Settings, load
-from services.stack.signals import defer_signals
 from services.up.native import programs
 from services.up.native.replicas import DISCOVERY
 from services.up.native.stack import Stack

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from services.stack import processes
 from services.stack.rundir import RunDir
-from services.stack.service_env import SYSTEM_VARIABLES, from_environment
 
 
 def main(description: Path) -> None:
@@ -28,7 +27,7 @@ def main(description: Path) -> None:
     run.group_file(service).write_text(str(os.getpgrp()))
     # vLLM fails to bind a socket file that exists.
     run.socket(service).unlink(missing_ok=True)
-    system = os.environ if program["inherits"] else from_environment(*SYSTEM_VARIABLES)
+    system = os.environ if program["inherits"] else processes.from_environment(*processes.SYSTEM_VARIABLES)
     environment = {**system, **program["environment"]}
     environment["PATH"] = os.pathsep.join([program["path"], environment.get("PATH", os.defpath)])
     os.execvpe(program["command"][0], program["command"], environment)

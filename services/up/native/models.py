@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import islice
@@ -14,7 +15,6 @@ from services.models.environment import Models
 from services.models.machine import Gpu
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
-from services.stack.service_env import model_server_variables
 from services.stack.services_table import SERVICES, Service
 from services.stack.settings import Settings
 from services.up import model_servers
@@ -23,6 +23,16 @@ from services.up.native.programs import Inputs, Program, program
 from services.up.services import kind_of
 
 EMBEDDING_SERVER = ROOT / "services/embedding/run_tei_python.py"
+CACHES = {
+    "XDG_CACHE_HOME": "",
+    "VLLM_CACHE_ROOT": "vllm",
+    "VLLM_CONFIG_ROOT": "vllm-config",
+    "TORCHINDUCTOR_CACHE_DIR": "torchinductor",
+    "TRITON_CACHE_DIR": "triton",
+    "CUDA_CACHE_PATH": "cuda",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
+}
+"""Cache folder by variable, for files that vLLM and PyTorch would otherwise write to the user's home."""
 
 
 class Launcher:
@@ -135,7 +145,7 @@ class _ProgramBuilder:
         share = self._reserve(self._free[:1])
         hub, keys, versions = self._inputs.model_server(EMBEDDING.name)
         command = self._launcher.embedding(self._settings, port, share)
-        environment = {**hub, **model_server_variables(self._run), "CUDA_VISIBLE_DEVICES": ",".join(share)}
+        environment = {**hub, **_cache_variables(self._run), "CUDA_VISIBLE_DEVICES": ",".join(share)}
         fields = {"environment": environment, "keys": keys, "versions": versions}
         return program(EMBEDDING.name, command, self._settings, server=f"127.0.0.1:{port}", **fields)
 
@@ -146,7 +156,7 @@ class _ProgramBuilder:
         sockets = ["--uds", str(self._run.socket(name))]
         command = self._launcher.serve(installed, model, sockets, self._settings, service)
         variables = engine.environment(installed, model, self._reserve(share), self._settings["VLLM_CPU_KVCACHE_SPACE"])
-        environment = {**hub, **model_server_variables(self._run), **variables}
+        environment = {**hub, **_cache_variables(self._run), **variables}
         fields = {"environment": environment, "keys": keys, "versions": {**versions, **engine.versions(installed)}}
         return program(name, command, self._settings, server=listen, **fields)
 
@@ -159,3 +169,13 @@ class _ProgramBuilder:
         """Remove these GPUs from the free ones, and return them."""
         self._free = [gpu for gpu in self._free if gpu not in share]
         return share
+
+
+def _cache_variables(run: RunDir) -> dict[str, str]:
+    """Return variables that keep the files of model servers in the run directory, except models from the hub.
+
+    Compiled code is kept after `make down`, so that the next start is faster.
+    """
+    caches = {name: str(run.caches / folder) for name, folder in CACHES.items()}
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return {"TMPDIR": str(run.temporary), **caches, "HF_HOME": os.environ.get("HF_HOME") or f"{cache}/huggingface"}

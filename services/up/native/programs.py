@@ -12,11 +12,12 @@ from typing import Any
 from services.gateway import config as gateway_config
 from services.gateway.tls import TRUST
 from services.models.environment import requirements_digest
+from services.stack.processes import from_environment
 from services.stack.rundir import CHART_FILES, ROOT, RunDir
 from services.stack.secrets import Secrets
-from services.stack.service_env import HUB_VARIABLES, SETTINGS_BY_SERVICE, from_environment
 from services.stack.services_table import SERVICES
 from services.stack.settings import SECRETS, SETTINGS, USERS_FILES, Settings
+from services.stack.settings_table import read_by
 from services.up import named_judges
 from services.up.native.redis import Redis
 from services.up.native.supervisor import WATCH
@@ -33,6 +34,17 @@ IN_IMAGE = "APPTAINERENV_"
 SCORING_CODE = (ROOT / "client", ROOT / "verifier", ROOT / "services/rules/rewardstack_rules")
 EMBEDDING_CODE = ROOT / "services/embedding"
 CONSTRAINTS = ROOT / "constraints.txt"
+HUB_VARIABLES = (
+    *("HF_ENDPOINT", "HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "HF_TOKEN"),
+    *("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy"),
+)
+"""Environment variables that model servers inherit to reach a model hub."""
+SETTINGS_BY_SERVICE = {
+    # A local reward server listens on a socket; REWARD_PORT is a port of the gateway.
+    "rules": tuple(name for name in read_by("rules") if name != "REWARD_PORT"),
+    "worker": tuple(name for name in read_by("worker") if name != "WORKER_METRICS_PORT"),
+}
+"""Settings that the reward server and its workers read, by service."""
 
 
 @dataclass(frozen=True)

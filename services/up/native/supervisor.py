@@ -22,9 +22,8 @@ from services.stack import processes
 from services.stack.console import tail
 from services.stack.errors import StackError
 from services.stack.probes import UnixConnection
-from services.stack.processes import Process
+from services.stack.processes import Process, defer_signals
 from services.stack.rundir import MOUNT_PROGRAMS, ROOT, SUPERVISOR, RunDir, Running
-from services.stack.signals import defer_signals
 from services.up.services import LOADING, kind_of
 
 CONFIGURATION = "supervisord.conf"

@@ -16,8 +16,8 @@ from functools import partial
 from services.stack import packages, processes, template
 from services.stack.console import done, first_error, say, step, tail
 from services.stack.errors import StackError
+from services.stack.processes import SYSTEM_VARIABLES, from_environment
 from services.stack.rundir import ROOT, RunDir, Running
-from services.stack.service_env import SYSTEM_VARIABLES, from_environment
 from services.stack.services_table import SERVICES
 from services.stack.settings import Settings
 from services.up import model_servers, summary

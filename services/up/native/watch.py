@@ -118,7 +118,7 @@ class Upstream:
     def update(self) -> bool:
         """Write the gateway's file if the list of servers has changed; return whether it has."""
         alive = self._replicas.alive()
-        text = template.fill_text(self._text, {self._variable: [*self._own, *alive] or [self._if_empty]})
+        text = template.fill(self._text, {self._variable: [*self._own, *alive] or [self._if_empty]})
         if self._file.read_text(encoding="utf-8") == text:
             return False
         template.write({f"{self._file.name}.new": text}, self._file.parent)
