@@ -10,7 +10,6 @@ from typing import Protocol
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
 from services.stack.settings import Settings
-from services.up.apptainer import commands as apptainer
 from services.up.compose import commands as compose
 from services.up.compose import engine
 from services.up.compose.project import ComposeRecord
@@ -27,7 +26,7 @@ class Commands(Protocol):
     def down(self, run: RunDir) -> None: ...
 
 
-COMMANDS: dict[str, Commands] = {"compose": compose, "native": native, "apptainer": apptainer}
+COMMANDS: dict[str, Commands] = {"compose": compose, "native": native, "apptainer": native}
 
 
 def running(run: RunDir) -> str:

@@ -12,7 +12,8 @@ import pytest
 
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir, Running, boot_id
-from services.up.apptainer import commands, endpoints, shell
+from services.up.apptainer import endpoints, shell
+from services.up.native import commands
 from services.up.native.supervisor import Supervisor
 from tests.support.snippets import block
 

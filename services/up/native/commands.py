@@ -1,4 +1,4 @@
-"""`make status`, `make logs` and `make down` for local processes. They need no packages."""
+"""`make status`, `make logs` and `make down` for local processes, also in Apptainer images. They need no packages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir, Running
 from services.stack.secrets import Secrets
+from services.up.apptainer import endpoints
 from services.up.native import health
 from services.up.native.supervisor import State, Supervisor
 from services.up.services import LOG_LINES, ROW
@@ -82,18 +83,21 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
 
 
 def down(run: RunDir) -> None:
-    """Stop the services after they have finished requests in flight; print a message if nothing runs.
+    """Stop the services after they have finished requests in flight, and remove the endpoints file.
 
     Raises:
         StackError: a process still runs.
     """
     supervisor = Supervisor(run)
-    if not supervisor.states() and not supervisor.members():
-        say("nothing runs here")
-        return
-    with step("stopping the services", "services stopped"):
-        supervisor.stop()
-        Secrets(run).remove()
+    try:
+        if not supervisor.states() and not supervisor.members():
+            say("nothing runs here")
+            return
+        with step("stopping the services", "services stopped"):
+            supervisor.stop()
+            Secrets(run).remove()
+    finally:
+        endpoints.withdraw(run)
     if left := supervisor.members():
         names = ", ".join(f"{process.name} (pid {process.pid})" for process in left)
         raise StackError(f"still there: {names}", "make down again")
