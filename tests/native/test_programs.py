@@ -23,7 +23,7 @@ from services.stack import ports, template
 from services.stack.rundir import RunDir
 from services.stack.settings import Settings
 from services.up import model_servers
-from services.up.native import config, stack
+from services.up.native import stack
 from services.up.native.programs import Program
 from services.up.native.replicas import DISCOVERY
 from services.up.native.stack import Runtime, Stack
@@ -111,11 +111,13 @@ def test_a_setting_changes_what_it_concerns(run: RunDir, values: dict[str, objec
     write(described(run, **SECRETS), run)
     before = digests(run)
     made = described(run, **{**SECRETS, **values})
-    named = {program.name: config.changes(program, run) for program in made.programs}
+    named = {program.name: program.changes(run) for program in made.programs}
     write(made, run)
     assert [name for name, digest in sorted(digests(run).items()) if before[name] != digest] == expected
     assert [
-        name for name in expected if not {*values, "cache.conf", "its command", "REWARD_CACHE_URL"} & {*named[name]}
+        name
+        for name in expected
+        if not {*values, "cache.conf", "its command", "REWARD_CACHE_URL"} & {*named[name].split(", ")}
     ] == []
 
 

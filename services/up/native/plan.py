@@ -15,7 +15,6 @@ from services.stack.rundir import RunDir, Running
 from services.stack.settings import Settings
 from services.up import model_servers, named_judges
 from services.up.model_servers import EMBEDDING, ModelServer
-from services.up.native import config
 from services.up.native.stack import Runtime, describe
 from services.up.native.supervisor import Supervisor
 from services.up.native.up import up
@@ -75,8 +74,8 @@ def changes(
     for program in stack.programs:
         if program.name not in last.services:
             lines.append(f"starting {program.name}")
-        elif config.has_changed(program, run):
-            lines.append(f"restarting {program.name} (changed: {', '.join(config.changes(program, run))})")
+        elif program.has_changed(run):
+            lines.append(f"restarting {program.name} (changed: {program.changes(run)})")
     if stack.to_state(last.session).gateway != last.gateway:
         lines.append("the gateway loads its new configuration")
     need = sum(_memory(stack.names, chosen)) - sum(_memory(last.services, chosen))

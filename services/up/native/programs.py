@@ -1,8 +1,11 @@
-"""Describe the programs of the stack from the table of services: commands, environment variables and secrets."""
+"""Describe the programs of the stack from the table of services, and write supervisord.conf."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +22,15 @@ from services.stack.services_table import SERVICES
 from services.stack.settings import SECRETS, SETTINGS, USERS_FILES, Settings
 from services.up import named_judges
 from services.up.native.redis import Redis
-from services.up.native.supervisor import WATCH
+from services.up.native.supervisor import CONFIGURATION, WATCH, sections
 from services.up.services import kind_of, service_of
 
+LAUNCH = (sys.executable, "-m", "services.up.native.launch")
+START_SECONDS = 2
+"""Seconds after which a running process counts as started."""
+START_RETRIES = 30
+"""Number of restarts, with growing delays, before supervisord marks a program FATAL. `watch` then starts it again."""
+FOREVER = 1_000_000
 WITH_KEYS = ("sh", str(CHART_FILES / "models/with_keys.sh"))
 PYTHON_PROGRAMS = {"python": (sys.executable,), "gunicorn": (sys.executable, "-m", "gunicorn")}
 """Commands of programs in the stack's virtual environment, which may not be on PATH."""
@@ -82,6 +91,77 @@ class Program:
             "inherits": self.inherits,
             "versions": dict(self.versions),
         }
+
+    def to_json(self) -> str:
+        """Return the text of the file with the description."""
+        return json.dumps(self.description, indent=1)
+
+    def section(self, run: RunDir) -> dict[str, str]:
+        """Return the program's section of supervisord.conf."""
+        return {
+            # Escape %, which supervisord would expand.
+            "command": shlex.join([*LAUNCH, str(run.program(self.name))]).replace("%", "%%"),
+            # The digest makes supervisord notice changes of the description file, which it does not read itself.
+            "environment": f'DIGEST="{digest([self.to_json()])}"',
+            "priority": str(self.start_order),
+            "startsecs": str(START_SECONDS),
+            "startretries": str(FOREVER if self.name == WATCH else START_RETRIES),
+            "autorestart": "true",
+            "stopsignal": self.stop_signal,
+            "stopwaitsecs": str(self.stop_grace),
+            "killasgroup": "true",
+            "redirect_stderr": "true",
+            "stdout_logfile": str(run.log(self.name)),
+            "stdout_logfile_maxbytes": "0",
+        }
+
+    def has_changed(self, run: RunDir) -> bool:
+        """Return whether the program differs from the current supervisord.conf. `make up` restarts changed programs."""
+        return sections(run).get(f"program:{self.name}") != self.section(run)
+
+    def changes(self, run: RunDir) -> str:
+        """Name the variables and versions that have changed since the description was last written, as text."""
+        try:
+            before = json.loads(run.program(self.name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            before = {}
+        now = self.description
+        names = {"its command"} if before.get("command") != now["command"] else set()
+        for part in ("environment", "versions"):
+            old, new = before.get(part, {}), now[part]
+            changed = [name for name in old.keys() | new.keys() if old.get(name) != new.get(name)]
+            names |= {name.removeprefix(IN_IMAGE).removesuffix("_FILE") for name in changed}
+        return ", ".join(sorted(names)) or "how it is supervised"
+
+
+def files(programs: Sequence[Program], run: RunDir) -> dict[str, str]:
+    """Return the text of supervisord.conf and of each program's description, by file name."""
+    written: dict[str, dict[str, str]] = {
+        "supervisord": {
+            "nodaemon": "true",
+            "silent": "true",
+            "identifier": "rewardstack",
+            "directory": str(ROOT),
+            "logfile": str(run.log("supervisord")),
+            # supervisord must not rotate logs, because it exits if the disk is full while it closes a file. `watch`
+            # rotates them.
+            "logfile_maxbytes": "0",
+            "pidfile": str(run.path / "supervisord.pid"),
+            "childlogdir": str(run.logs),
+            "umask": "077",
+            # Without this option, supervisord also runs as root, but logs a critical message about it.
+            **({"user": "root"} if os.geteuid() == 0 else {}),
+        },
+        "unix_http_server": {"file": str(run.supervisor_socket), "chmod": "0600"},
+        "rpcinterface:supervisor": {
+            "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"
+        },
+        **{f"program:{program.name}": program.section(run) for program in programs},
+    }
+    text = "; Written by `make up`: changes here are lost.\n"
+    for name, values in written.items():
+        text += "".join([f"\n[{name}]\n", *(f"{key} = {value}\n" for key, value in values.items())])
+    return {CONFIGURATION: text, **{f"programs/{program.name}.json": program.to_json() for program in programs}}
 
 
 class Inputs:

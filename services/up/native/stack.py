@@ -23,7 +23,7 @@ from services.stack.secrets import Secrets
 from services.stack.settings import Settings
 from services.up import model_servers
 from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, SERVERS, ModelServer
-from services.up.native import config, models, programs
+from services.up.native import models, programs
 from services.up.native.models import INSTALLED, Launcher
 from services.up.native.programs import Inputs, Program
 from services.up.native.redis import Redis, redis
@@ -98,7 +98,7 @@ class Stack:
 
     def files(self, run: RunDir) -> dict[str, str]:
         """Return the text of all files except those in `secrets`, by file name."""
-        return {**config.files([*self.programs, self.watch], run), **self.configuration, **self.gateway}
+        return {**programs.files([*self.programs, self.watch], run), **self.configuration, **self.gateway}
 
     def to_state(self, session: int) -> Running:
         """Return the state that `make up` saves once this stack runs.

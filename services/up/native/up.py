@@ -22,7 +22,7 @@ from services.stack.services_table import SERVICES
 from services.stack.settings import Settings
 from services.up import model_servers, summary
 from services.up.model_servers import ModelServer
-from services.up.native import config, health
+from services.up.native import health
 from services.up.native.programs import Program
 from services.up.native.stack import Runtime, Stack, describe
 from services.up.native.supervisor import State, Supervisor
@@ -133,7 +133,7 @@ def apply(supervisor: Supervisor, run: RunDir, stack: Stack, environment: Mappin
         environment: environment of supervisord, if it must be started.
     """
     running = run.load() if supervisor.states() else None
-    why = {program.name: ", ".join(config.changes(program, run)) for program in (*stack.programs, stack.watch)}
+    why = {program.name: program.changes(run) for program in (*stack.programs, stack.watch)}
     stack.secrets.write()
     template.write(stack.files(run), run.path)
     if running:
