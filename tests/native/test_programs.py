@@ -25,7 +25,6 @@ from services.stack.settings import Settings
 from services.up import model_servers
 from services.up.native import stack
 from services.up.native.programs import Program
-from services.up.native.replicas import DISCOVERY
 from services.up.native.stack import Runtime, Stack
 from services.up.native.supervisor import WATCH
 from services.up.native.up import apply
@@ -196,13 +195,13 @@ def test_gateway_before_other_nodes(run: RunDir, monkeypatch: pytest.MonkeyPatch
         "judge": f"unix:{run.socket('judge')}" if own == "on" else gateway.NO_SERVER,
         "embedding": gateway.NO_SERVER,
     }
-    discovery = json.loads(made.configuration[DISCOVERY])
+    discovery = json.loads(made.watch.environment["discovery"])
     for followed, (service, server) in zip(discovery, listed.items(), strict=True):
         assert followed["folder"] == f"/shared/{service}s" and followed["own"] == [server] * (
             server != gateway.NO_SERVER
         )
         assert f"server {server} max_fails=0" in made.gateway[str(followed["file"])]
-        assert f"server ${{{service.upper()}_SERVER}} max_fails=0" in str(followed["text"])
+        assert "server ${SERVER} max_fails=0" in str(followed["text"])
 
 
 def test_interrupted_while_it_restarts(run: RunDir) -> None:

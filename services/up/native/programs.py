@@ -275,17 +275,17 @@ def gateway(nginx: str, settings: Settings, run: RunDir) -> Program:
     return program("gateway", gateway_config.command(nginx, run.path), settings, versions=versions)
 
 
-def watch(settings: Settings, run: RunDir, discovery: str) -> Program:
+def watch(settings: Settings, run: RunDir, upstreams: Sequence[Mapping[str, Any]] = ()) -> Program:
     """Return the program that watches the services.
 
     Args:
         settings: settings of the stack.
         run: run directory of the stack.
-        discovery: text of the file `replicas.DISCOVERY`; if it changes, the program is restarted.
+        upstreams: arguments of `watch.Upstream` except `run`, for each service with replicas on other nodes.
     """
     started = [sys.executable, "-m", "services.up.native.watch", str(run.path)]
-    environment = {TIMEOUT: settings[TIMEOUT]}
-    return Program(WATCH, started, WATCH_ORDER, environment=environment, versions={"discovery": digest([discovery])})
+    environment = {TIMEOUT: settings[TIMEOUT], "discovery": json.dumps(upstreams)}
+    return Program(WATCH, started, WATCH_ORDER, environment=environment)
 
 
 def digest(parts: Iterable[str]) -> str:

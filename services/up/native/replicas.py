@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-DISCOVERY = "programs/discovery.json"
-"""File in the run directory with the arguments of `watch.Upstream` for each service with replicas on other nodes."""
 ALIVE_SECONDS = 30.0
 """Seconds without a new heartbeat after which a server counts as gone."""
 MAX_FILE_BYTES = 65_536

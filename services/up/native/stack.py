@@ -6,11 +6,10 @@ Both follow from the settings, the chosen model servers, and the table of servic
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from services.gateway import config as gateway
@@ -27,7 +26,6 @@ from services.up.native import models, programs
 from services.up.native.models import INSTALLED, Launcher
 from services.up.native.programs import Inputs, Program
 from services.up.native.redis import Redis, redis
-from services.up.native.replicas import DISCOVERY
 from services.up.plan import RunningStack
 
 
@@ -131,38 +129,31 @@ def describe(
     secrets, urls, has_rules = Secrets(run), model_servers.urls(settings, chosen), settings["RULES"] == "on"
     redis_servers = [redis(service, settings, run, secrets) for service in ("cache", "queue") if has_rules]
     inputs = _inputs(settings, run, secrets, urls, redis_servers)
-    embedding_port = _embedding_port(running)
+    wanted_ports = model_servers.wanted_ports(settings, chosen)
+    embedding_port = (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.find_free()
+    if EMBEDDING in chosen:
+        wanted_ports[ports.EMBEDDING_BACKEND] = ports.LOOPBACK, embedding_port
     backends = [programs.rules(settings, run, inputs)] if has_rules else []
     backends += models.programs(settings, run, chosen, embedding_port, inputs, runtime.launcher)
     redis_programs = [programs.redis(server, settings, runtime.executables, run) for server in redis_servers]
     workers = programs.workers(settings, inputs) if has_rules else []
     nginx = programs.gateway(runtime.executables["nginx"], settings, run)
-    render_gateway = _gateway_renderer(settings, _tls(settings, secrets), model_servers.paths(chosen))
+    listen = {name: settings.listen(port) for name, port in ports.GATEWAY.items()}
+    tls_config, paths = _tls(settings, secrets), model_servers.paths(chosen)
+    render_gateway = partial(gateway.files, settings=settings, listen=listen, tls=tls_config, paths=paths)
     servers = gateway_upstreams(backends, settings)
-    discovery = json.dumps(_discovery(settings, servers, render_gateway), indent=1)
     return Stack(
         [runtime.wrap(program) for program in (*redis_programs, *backends, *workers, nginx)],
-        programs.watch(settings, run, discovery),
-        {**{f"{server.service}.conf": server.configuration for server in redis_servers}, DISCOVERY: discovery},
+        programs.watch(settings, run, _discovery(settings, servers, render_gateway)),
+        {f"{server.service}.conf": server.configuration for server in redis_servers},
         render_gateway(servers),
         secrets,
         urls,
-        _ports(settings, chosen, embedding_port),
+        wanted_ports,
         settings.local_address,
         next(iter(redis_servers), None),
         runtime.backend,
     )
-
-
-def _embedding_port(running: Running | None) -> int:
-    """Return the internal port of the embedding server: the port of a running server, else a free port."""
-    return (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.find_free()
-
-
-def _ports(settings: Settings, chosen: Sequence[ModelServer], embedding_port: int) -> dict[str, tuple[str, int]]:
-    """Return the address and port of the stack's ports by name, including the embedding server's internal port."""
-    wanted = model_servers.wanted_ports(settings, chosen)
-    return {**wanted, **({ports.EMBEDDING_BACKEND: (ports.LOOPBACK, embedding_port)} if EMBEDDING in chosen else {})}
 
 
 def _inputs(
@@ -187,14 +178,6 @@ def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
     for name, text in found.items():
         secrets.add(name, text)
     return Tls(secrets.folder, " ".join(map(secrets.digest, found))) if found else None
-
-
-def _gateway_renderer(
-    settings: Settings, tls_config: Tls | None, paths: Mapping[str, str]
-) -> Callable[[Mapping[str, Sequence[str]]], dict[str, str]]:
-    """Return a function that renders the gateway's files, by name, from the addresses of each service's servers."""
-    listen = {name: settings.listen(port) for name, port in ports.GATEWAY.items()}
-    return lambda servers: gateway.files(servers, settings, listen, tls_config, paths)
 
 
 def gateway_upstreams(backends: Sequence[Program], settings: Settings) -> dict[str, list[str]]:
@@ -222,10 +205,8 @@ def _discovery(
     """For each service that can have servers on other nodes, return the arguments of `watch.Upstream` except `run`."""
     found = []
     for server in model_servers.discovered_servers(settings):
-        variable, file = gateway.variable(server.name), gateway.servers_file(server.name, settings)
-        text = render_gateway({**servers, server.name: [f"${{{variable}}}"]})[file]
+        file, folder = gateway.servers_file(server.name, settings), str(ROOT / settings[server.folder_setting])
+        text = render_gateway({**servers, server.name: ["${SERVER}"]})[file]
         own = [address for address in servers[server.name] if address != gateway.NO_SERVER]
-        folder = str(ROOT / Path(settings[server.folder_setting]))
-        arguments = {"file": file, "text": text, "variable": variable, "own": own, "if_empty": gateway.NO_SERVER}
-        found.append({**arguments, "folder": folder, "url_variable": server.url_setting})
+        found.append({"file": file, "text": text, "own": own, "folder": folder, "variable": server.url_setting})
     return found

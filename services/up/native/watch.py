@@ -21,13 +21,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from services.gateway.config import NO_SERVER
 from services.stack import processes, template
 from services.stack.errors import StackError
 from services.stack.os_errors import explain_os_error
 from services.stack.rundir import RunDir, Running
 from services.up.apptainer import endpoints
 from services.up.native.health import hung_reason
-from services.up.native.replicas import DISCOVERY, Replicas
+from services.up.native.replicas import Replicas
 from services.up.native.supervisor import State, Supervisor
 
 INTERVAL_SECONDS = 5.0
@@ -90,35 +91,22 @@ class Upstream:
     Args:
         run: run directory of the stack.
         file: name of the gateway's file with the list.
-        text: template of the file.
-        variable: template variable for the servers.
+        text: template of the file, with the variable SERVER for the servers.
         own: addresses of this stack's servers.
-        if_empty: server for an otherwise empty list, because nginx requires at least one.
         folder: folder with an endpoints file for each replica on another node.
-        url_variable: variable with the replica's URL in these files.
+        variable: variable with the replica's URL in these files.
     """
 
-    def __init__(
-        self,
-        run: RunDir,
-        file: str,
-        text: str,
-        variable: str,
-        own: list[str],
-        if_empty: str,
-        folder: str,
-        url_variable: str,
-    ) -> None:
-        self._file, self._text, self._variable, self._own = run.path / file, text, variable, own
-        self._if_empty = if_empty
+    def __init__(self, run: RunDir, file: str, text: str, own: list[str], folder: str, variable: str) -> None:
+        self._file, self._text, self._own = run.path / file, text, own
         # After a restart of this process, the gateway keeps its servers until their next heartbeats are due.
         listed = re.split(r"[\s;]+", self._file.read_text(encoding="utf-8"))
-        self._replicas = Replicas(Path(folder), url_variable, log, listed=frozenset(listed))
+        self._replicas = Replicas(Path(folder), variable, log, listed=frozenset(listed))
 
     def update(self) -> bool:
         """Write the gateway's file if the list of servers has changed; return whether it has."""
         alive = self._replicas.alive()
-        text = template.fill_text(self._text, {self._variable: [*self._own, *alive] or [self._if_empty]})
+        text = template.fill_text(self._text, {"SERVER": [*self._own, *alive] or [NO_SERVER]})
         if self._file.read_text(encoding="utf-8") == text:
             return False
         template.write({f"{self._file.name}.new": text}, self._file.parent)
@@ -128,12 +116,16 @@ class Upstream:
 
 
 class Discovery:
-    """Keeps the gateway's lists of servers in sync with the folders of replicas."""
+    """Keeps the gateway's lists of servers in sync with the folders of replicas.
 
-    def __init__(self, run: RunDir) -> None:
+    Args:
+        run: run directory of the stack.
+        upstreams: arguments of `Upstream` for each service with replicas on other nodes, as JSON.
+    """
+
+    def __init__(self, run: RunDir, upstreams: str) -> None:
         self._run = run
-        upstreams = json.loads((run.path / DISCOVERY).read_text(encoding="utf-8"))
-        self._upstreams = [Upstream(run, **arguments) for arguments in upstreams]
+        self._upstreams = [Upstream(run, **arguments) for arguments in json.loads(upstreams)]
         self._is_due = False
         """Whether the gateway still has to load the written files."""
 
@@ -183,7 +175,7 @@ def main(folder: str) -> None:
     tasks = (
         Supervisor(run).restart_failed,
         HungServices(run, float(os.environ["UNHEALTHY_TIMEOUT"])).check,
-        Discovery(run).check,
+        Discovery(run, os.environ["discovery"]).check,  # noqa: SIM112 - `make up` names it when it has changed
         partial(renew_endpoints, run),
         partial(rotate_logs, run),
     )
