@@ -39,7 +39,7 @@ OF_THE_SYSTEM = {
 LOOKS_UP = re.compile(r"environ|getenv")
 """What a module contains that looks up a variable."""
 NO_SETTINGS = {"COMPOSE_PROJECT_NAME", "REWARDSTACK_ENV_OF", "discovery"}
-"""Compose's own, the mark of URLs from `apptainer/stack.sh env`, and what `make up` passes to `watch`: nobody sets it."""
+"""Compose's own, the mark of `apptainer/stack.sh env`, and what `make up` passes to `watch`: nobody sets them."""
 
 
 def documented() -> set[str]:
