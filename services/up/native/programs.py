@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import os
 import shlex
@@ -21,10 +22,12 @@ from services.stack.service_env import HUB_VARIABLES, SETTINGS_BY_SERVICE, from_
 from services.stack.services_table import SERVICES
 from services.stack.settings import SECRETS, SETTINGS, USERS_FILES, Settings
 from services.up import named_judges
-from services.up.native.redis import Redis
 from services.up.native.supervisor import CONFIGURATION, WATCH, sections
 from services.up.services import kind_of, service_of
 
+REDIS_OPTIONS = CHART_FILES / "redis"
+SERVER = "server"
+"""Redis user with all rights at the cache, for the stack's own services."""
 LAUNCH = (sys.executable, "-m", "services.up.native.launch")
 START_SECONDS = 2
 """Seconds after which a running process counts as started."""
@@ -249,12 +252,66 @@ def command(service: str, settings: Settings, found: Mapping[str, str], config: 
     return [*first, *(part.format(config=config) for part in arguments), *row.arguments(settings)]
 
 
-def redis(server: Redis, settings: Settings, found: Mapping[str, str], run: RunDir) -> Program:
-    """Return the program of a Redis server: cache or queue."""
-    file = f"{server.service}.conf"
-    versions = {file: digest([server.configuration, (CHART_FILES / "redis" / file).read_text(encoding="utf-8")])}
-    started = command(server.service, settings, found, run.path / file)
-    return program(server.service, started, settings, versions=versions)
+@dataclass(frozen=True)
+class Redis:
+    """The Redis server of cache or queue, which listens on a Unix socket and optionally on a port.
+
+    Args:
+        service: `cache` or `queue`.
+        configuration: text of the configuration file, which includes the file that all deployments share.
+        url: URL for the stack's own services, over the socket.
+        published: URL for clients, as text for a shell, which reads the password from a file (`$(cat FILE)`). If the
+            server has no port, this is the URL of the socket.
+    """
+
+    service: str
+    configuration: str
+    url: str
+    published: str
+
+    def program(self, settings: Settings, found: Mapping[str, str], run: RunDir) -> Program:
+        """Return the program of the server."""
+        file = f"{self.service}.conf"
+        versions = {file: digest([self.configuration, (REDIS_OPTIONS / file).read_text(encoding="utf-8")])}
+        started = command(self.service, settings, found, run.path / file)
+        return program(self.service, started, settings, versions=versions)
+
+
+def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Redis:
+    """Return the Redis server of `cache` or `queue`, and add its passwords to the secrets."""
+    socket, port = run.socket(service), settings[f"{service.upper()}_PORT"]
+    url = published = f"unix://{socket}"
+    access: list[str] = []
+    if port:
+        password = settings.get(f"{service.upper()}_PASSWORD") or secrets.generate(f"{service}_password")
+        file = secrets.add(f"{service}_password", password)
+        published = f"redis://:$(cat {file})@{settings.host}:{port}/0"
+        url, access = f"unix://:{password}@{socket}", [f"bind {_redis_addresses(settings)}", f"requirepass {password}"]
+    if port and service == "cache":
+        own_password = secrets.generate("cache_server_password")
+        secrets.add("cache_server_password", own_password)
+        # The default user, which trainers use, has only the rights that the client needs.
+        rights = (REDIS_OPTIONS / "trainers.acl").read_text(encoding="ascii").strip()
+        url = f"unix://{SERVER}:{own_password}@{socket}"
+        access[1:] = [f"user default on >{password} {rights}", f"user {SERVER} on >{own_password} ~* &* +@all"]
+    lines = [
+        f"include {REDIS_OPTIONS / service}.conf",
+        f"unixsocket {socket}",
+        "unixsocketperm 700",
+        f"port {port or 0}",
+        *access,
+        f"dir {run.queue if service == 'queue' else run.path}",
+        "daemonize no",
+        'logfile ""',
+    ]
+    return Redis(service, "\n".join(lines) + "\n", url, published)
+
+
+def _redis_addresses(settings: Settings) -> str:
+    """Return the addresses to listen on: BIND_ADDRESS and always a loopback address."""
+    address = ipaddress.ip_address(settings["BIND_ADDRESS"])
+    loopback = "" if address.is_loopback or str(address) == "0.0.0.0" else "127.0.0.1 "
+    return f"{loopback}{address}"
 
 
 def rules(settings: Settings, run: RunDir, inputs: Inputs) -> Program:

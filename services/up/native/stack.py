@@ -24,8 +24,7 @@ from services.up import model_servers
 from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, SERVERS, ModelServer
 from services.up.native import models, programs
 from services.up.native.models import INSTALLED, Launcher
-from services.up.native.programs import Inputs, Program
-from services.up.native.redis import Redis, redis
+from services.up.native.programs import Inputs, Program, Redis
 from services.up.plan import RunningStack
 
 
@@ -127,7 +126,7 @@ def describe(
         StackError: there are too few GPUs, a model or the program of its server is missing, or a TLS file is unusable.
     """
     secrets, urls, has_rules = Secrets(run), model_servers.urls(settings, chosen), settings["RULES"] == "on"
-    redis_servers = [redis(service, settings, run, secrets) for service in ("cache", "queue") if has_rules]
+    redis_servers = [programs.redis(service, settings, run, secrets) for service in ("cache", "queue") if has_rules]
     inputs = _inputs(settings, run, secrets, urls, redis_servers)
     wanted_ports = model_servers.wanted_ports(settings, chosen)
     embedding_port = (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.find_free()
@@ -135,7 +134,7 @@ def describe(
         wanted_ports[ports.EMBEDDING_BACKEND] = ports.LOOPBACK, embedding_port
     backends = [programs.rules(settings, run, inputs)] if has_rules else []
     backends += models.programs(settings, run, chosen, embedding_port, inputs, runtime.launcher)
-    redis_programs = [programs.redis(server, settings, runtime.executables, run) for server in redis_servers]
+    redis_programs = [server.program(settings, runtime.executables, run) for server in redis_servers]
     workers = programs.workers(settings, inputs) if has_rules else []
     nginx = programs.gateway(runtime.executables["nginx"], settings, run)
     listen = {name: settings.listen(port) for name, port in ports.GATEWAY.items()}
