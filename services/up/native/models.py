@@ -70,49 +70,36 @@ class Launcher:
         return [models.python, str(EMBEDDING_SERVER), *model, "--hostname", "127.0.0.1", "--port", str(port)]
 
 
-INSTALLED = Launcher()
-
-
-def programs(
-    settings: Settings,
-    run: RunDir,
-    chosen: Sequence[ModelServer],
-    backend_port: int,
-    inputs: Inputs,
-    launcher: Launcher = INSTALLED,
-) -> list[Program]:
-    """Return the programs of the chosen servers.
+class ModelPrograms:
+    """Describes the programs of model servers, and assigns GPUs to them.
 
     Args:
         settings: settings of the stack.
         run: run directory, in which the sockets will be.
-        chosen: model servers to start.
-        backend_port: internal port of the embedding server, behind the gateway.
         inputs: variables, secrets and versions of the programs.
         launcher: builds the commands of the servers.
-
-    Raises:
-        StackError: there are too few GPUs, or a model is not available.
     """
-    builder, judges = _ProgramBuilder(settings, run, inputs, launcher), model_servers.judges(chosen)
-    found = builder.judges(judges) if judges else []
-    if REWARD_MODEL in chosen:
-        found.append(builder.reward_model())
-    if EMBEDDING in chosen:
-        found.append(builder.embedding(backend_port))
-    return found
-
-
-class _ProgramBuilder:
-    """Describes the programs of model servers, and assigns GPUs to them. Parameters as in `programs`."""
 
     def __init__(self, settings: Settings, run: RunDir, inputs: Inputs, launcher: Launcher) -> None:
         self._settings, self._run, self._inputs, self._launcher = settings, run, inputs, launcher
         self._gpus = machine.gpus()
         self._free = [gpu.name for gpu in self._gpus]
 
-    def judges(self, judges: Sequence[ModelServer]) -> list[Program]:
-        """Return the programs of all replicas of the judges."""
+    def describe(self, chosen: Sequence[ModelServer], embedding_port: int) -> list[Program]:
+        """Return the programs of the chosen servers.
+
+        Raises:
+            StackError: there are too few GPUs, or a model is not available.
+        """
+        judges = model_servers.judges(chosen)
+        found = self._judges(judges) if judges else []
+        if REWARD_MODEL in chosen:
+            found.append(self._reward_model())
+        if EMBEDDING in chosen:
+            found.append(self._embedding(embedding_port))
+        return found
+
+    def _judges(self, judges: Sequence[ModelServer]) -> list[Program]:
         counts = [model_servers.replica_count(judge, self._settings) for judge in judges]
         size = self._settings.number("JUDGE_TENSOR_PARALLEL_SIZE")
         shares = iter(machine.split_gpus(self._gpus, sum(counts), size))
@@ -123,14 +110,14 @@ class _ProgramBuilder:
                 found.append(self._vllm(engine.replica_name(number, judge.name), model, share))
         return found
 
-    def reward_model(self) -> Program:
+    def _reward_model(self) -> Program:
         """Return the program of the reward model, which gets a GPU if the machine has GPUs."""
         if self._gpus and not self._free:
             raise StackError("no GPU is left for the reward model", "take a smaller JUDGE_REPLICAS, or JUDGE=off")
         model = self._launcher.model(REWARD_MODEL, self._settings, self._gpus)
         return self._vllm(REWARD_MODEL.name, model, self._free[:1])
 
-    def embedding(self, port: int) -> Program:
+    def _embedding(self, port: int) -> Program:
         """Return the program of the embedding server, which gets a GPU if one is left."""
         share = self._reserve(self._free[:1])
         hub, keys, versions = self._inputs.model_server(EMBEDDING.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -22,8 +22,8 @@ from services.stack.secrets import Secrets
 from services.stack.settings import Settings
 from services.up import model_servers
 from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, SERVERS, ModelServer
-from services.up.native import models, programs
-from services.up.native.models import INSTALLED, Launcher
+from services.up.native import programs
+from services.up.native.models import Launcher, ModelPrograms
 from services.up.native.programs import Inputs, Program, Redis
 from services.up.plan import RunningStack
 
@@ -40,7 +40,7 @@ class Runtime:
     """
 
     executables: Mapping[str, str]
-    launcher: Launcher = INSTALLED
+    launcher: Launcher = field(default_factory=Launcher)
     wrap: Callable[[Program], Program] = lambda program: program
     backend: str = "native"
 
@@ -133,7 +133,7 @@ def describe(
     if EMBEDDING in chosen:
         wanted_ports[ports.EMBEDDING_BACKEND] = ports.LOOPBACK, embedding_port
     backends = [programs.rules(settings, run, inputs)] if has_rules else []
-    backends += models.programs(settings, run, chosen, embedding_port, inputs, runtime.launcher)
+    backends += ModelPrograms(settings, run, inputs, runtime.launcher).describe(chosen, embedding_port)
     redis_programs = [server.program(settings, runtime.executables, run) for server in redis_servers]
     workers = programs.workers(settings, inputs) if has_rules else []
     nginx = programs.gateway(runtime.executables["nginx"], settings, run)
