@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from services.gateway import config as gateway_config
-from services.gateway.tls import TRUST
+from services.gateway.tls import TRUST, trusted_ca_file
 from services.models.environment import requirements_digest
 from services.stack.rundir import CHART_FILES, ROOT, RunDir
 from services.stack.secrets import Secrets
 from services.stack.service_env import HUB_VARIABLES, SETTINGS_BY_SERVICE, from_environment
 from services.stack.services_table import SERVICES
 from services.stack.settings import SECRETS, SETTINGS, USERS_FILES, Settings
-from services.up import named_judges
+from services.up import model_servers, named_judges
+from services.up.model_servers import REWARD_MODEL, SERVERS
 from services.up.native.supervisor import CONFIGURATION, WATCH, sections
 from services.up.services import kind_of, service_of
 
@@ -171,25 +172,36 @@ class Inputs:
     """Inputs of programs: variables, files with secrets, and digests (versions) whose change restarts a program.
 
     Args:
-        values: values of all variables that programs may get.
-        hidden: values of the secret variables.
         settings: settings of the stack.
+        run: run directory of the stack.
         secrets: store to which the secrets are added.
+        urls: URLs of the services, by the client's variables.
+        redis_servers: cache and queue.
     """
 
     def __init__(
-        self, values: Mapping[str, str], hidden: Mapping[str, str], settings: Settings, secrets: Secrets
+        self, settings: Settings, run: RunDir, secrets: Secrets, urls: Mapping[str, str], redis_servers: Sequence[Redis]
     ) -> None:
+        self._secrets = secrets
+        self._values = {
+            **settings,
+            **{server.url_setting: urls.get(server.url_setting, "") for server in SERVERS},
+            # `urls` has the URL of an external judge or embedding server, but not of an external reward model.
+            REWARD_MODEL.url_setting: urls.get(REWARD_MODEL.url_setting, settings[REWARD_MODEL.url_setting]),
+            "REWARD_SOCKET": str(run.socket("rules")),
+            TRUST: trusted_ca_file(settings),
+        }
+        hidden = {f"REWARD_{server.service.upper()}_URL": server.url for server in redis_servers}
+        hidden |= {**model_servers.keys(settings), "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
         keys = named_judges.keys(settings)
         self._judge_keys = {name: secrets.add(named_judges.key_file(name), text) for name, text in keys.items()}
-        self._values, self._secrets = values, secrets
-        functions_env = SETTINGS["REWARD_FUNCTIONS_ENV"].read(values["REWARD_FUNCTIONS_ENV"])
+        functions_env = SETTINGS["REWARD_FUNCTIONS_ENV"].read(settings["REWARD_FUNCTIONS_ENV"])
         self._functions_env = [name for name in functions_env if name not in SECRETS]
         self._hidden = {name: secrets.add(name.lower(), text) for name, text in hidden.items() if text}
         self._users_files = [path for name in USERS_FILES for path in settings.files(name)]
         for routes in settings.files("REWARDSTACK_ROUTES"):
             self._users_files += [routes.parent / name for name in named_judges.templates(routes)]
-        self._users_files += map(Path, filter(None, [values[TRUST]]))
+        self._users_files += map(Path, filter(None, [self._values[TRUST]]))
 
     def scoring(self, service: str) -> dict[str, Mapping[str, str]]:
         """Return `environment` and `versions` of the reward server or a worker.

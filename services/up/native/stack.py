@@ -6,7 +6,6 @@ Both follow from the settings, the chosen model servers, and the table of servic
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +20,7 @@ from services.stack.rundir import ROOT, RunDir, Running, boot_id
 from services.stack.secrets import Secrets
 from services.stack.settings import Settings
 from services.up import model_servers
-from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, SERVERS, ModelServer
+from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, ModelServer
 from services.up.native import programs
 from services.up.native.models import Launcher, ModelPrograms
 from services.up.native.programs import Inputs, Program, Redis
@@ -86,12 +85,8 @@ class Stack:
             summarize: prints how to reach the stack.
         """
         addresses = {**self.urls, **({"REWARD_CACHE_URL": self.cache.url} if self.cache else {})}
-        return RunningStack(settings, self.names, addresses, self.judge_model, summarize)
-
-    @property
-    def judge_model(self) -> str:
-        """Model of the default judge; empty if there is no judge."""
-        return next((engine.served_name(program.command) for program in self.programs if program.name == "judge"), "")
+        judge = next((engine.served_name(program.command) for program in self.programs if program.name == "judge"), "")
+        return RunningStack(settings, self.names, addresses, judge, summarize)
 
     def files(self, run: RunDir) -> dict[str, str]:
         """Return the text of all files except those in `secrets`, by file name."""
@@ -127,7 +122,7 @@ def describe(
     """
     secrets, urls, has_rules = Secrets(run), model_servers.urls(settings, chosen), settings["RULES"] == "on"
     redis_servers = [programs.redis(service, settings, run, secrets) for service in ("cache", "queue") if has_rules]
-    inputs = _inputs(settings, run, secrets, urls, redis_servers)
+    inputs = Inputs(settings, run, secrets, urls, redis_servers)
     wanted_ports = model_servers.wanted_ports(settings, chosen)
     embedding_port = (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.find_free()
     if EMBEDDING in chosen:
@@ -153,22 +148,6 @@ def describe(
         next(iter(redis_servers), None),
         runtime.backend,
     )
-
-
-def _inputs(
-    settings: Settings, run: RunDir, secrets: Secrets, urls: Mapping[str, str], redis_servers: Sequence[Redis]
-) -> Inputs:
-    secret_values = {f"REWARD_{one.service.upper()}_URL": one.url for one in redis_servers}
-    secret_values |= {**model_servers.keys(settings), "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
-    values = {
-        **settings,
-        **{server.url_setting: urls.get(server.url_setting, "") for server in SERVERS},
-        # `urls` has the URL of an external judge or embedding server, but not of an external reward model.
-        REWARD_MODEL.url_setting: urls.get(REWARD_MODEL.url_setting, settings[REWARD_MODEL.url_setting]),
-        "REWARD_SOCKET": str(run.socket("rules")),
-        tls.TRUST: tls.trusted_ca_file(settings),
-    }
-    return Inputs(values, secret_values, settings, secrets)
 
 
 def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
