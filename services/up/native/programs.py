@@ -218,15 +218,15 @@ class Inputs:
         environment |= {f"{name}_FILE": str(self._hidden[name]) for name in secrets}
         environment |= {f"{name}_FILE": str(file) for name, file in self._judge_keys.items()}
         environment |= from_environment(*self._functions_env)
-        code = {folder.name: _code(folder) for folder in SCORING_CODE}
-        files = {str(path): _contents([path]) for path in (*self._users_files, CONSTRAINTS)}
+        code = {folder.name: _contents(folder) for folder in SCORING_CODE}
+        files = {str(path): _contents(path) for path in (*self._users_files, CONSTRAINTS)}
         keys = {name: self._secrets.digest(file.name) for name, file in self._judge_keys.items()}
         return {"environment": environment, "versions": {**code, **files, **keys, **self._versions(secrets)}}
 
     def model_server(self, service: str) -> tuple[dict[str, str], dict[str, Path], dict[str, str]]:
         """Return variables, secret files and versions of a model server."""
         keys = {own: name for own, name in SERVICES[service].secret_variables.items() if name in self._hidden}
-        code = {"its code": _code(EMBEDDING_CODE)} if service == "embedding" else {}
+        code = {"its code": _contents(EMBEDDING_CODE)} if service == "embedding" else {}
         versions = {"its packages": requirements_digest(), **code, **self._versions(keys.values())}
         hub = from_environment(*(name for name in HUB_VARIABLES if name not in keys))
         return hub, {own: self._hidden[name] for own, name in keys.items()}, versions
@@ -362,9 +362,7 @@ def digest(parts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _code(folder: Path) -> str:
-    return _contents(sorted(folder.rglob("*.py")))
-
-
-def _contents(files: Iterable[Path]) -> str:
+def _contents(path: Path) -> str:
+    """Return a digest of a file, or of the Python files in a folder."""
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
     return digest(part for path in files for part in (str(path), hashlib.sha256(path.read_bytes()).hexdigest()))

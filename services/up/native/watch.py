@@ -35,10 +35,10 @@ from services.gateway.config import NO_SERVER
 from services.stack import processes, template
 from services.stack.errors import StackError
 from services.stack.os_errors import explain_os_error
-from services.stack.rundir import RunDir, Running
+from services.stack.rundir import RunDir
 from services.up.apptainer import endpoints
 from services.up.native.health import hung_reason
-from services.up.native.supervisor import State, Supervisor
+from services.up.native.supervisor import Supervisor
 
 INTERVAL_SECONDS = 5.0
 LOG_BYTES = 10_000_000
@@ -78,26 +78,19 @@ class HungServices:
         running = self.run.load()
         if running is None or not self.seconds:
             return
-        states = [state for state in Supervisor(self.run).states() if state.state == "RUNNING"]
-        self._healthy = {process: when for process, when in self._healthy.items() if process in map(_process, states)}
-        for state in states:
-            if state.name in running.services:
-                self._probe(state, running)
-
-    def _probe(self, state: State, running: Running) -> None:
-        now, process = time.monotonic(), _process(state)
-        problem = hung_reason(state.name, self.run, running)
-        if not problem:
-            if process not in self._healthy:
-                log(f"{state.name} (pid {state.pid}) is healthy")
-            self._healthy[process] = now
-        elif now - self._healthy.get(process, now) >= self.seconds:
-            log(f"{state.name} (pid {state.pid}) has not been healthy for {self.seconds:g} s and is killed: {problem}")
-            processes.end_group(state.pid, running.session)
-
-
-def _process(state: State) -> tuple[str, int]:
-    return state.name, state.pid
+        found = [(state.name, state.pid) for state in Supervisor(self.run).states() if state.state == "RUNNING"]
+        self._healthy = {process: when for process, when in self._healthy.items() if process in found}
+        for name, pid in found:
+            if name not in running.services:
+                continue
+            now, problem = time.monotonic(), hung_reason(name, self.run, running)
+            if not problem:
+                if (name, pid) not in self._healthy:
+                    log(f"{name} (pid {pid}) is healthy")
+                self._healthy[name, pid] = now
+            elif now - self._healthy.get((name, pid), now) >= self.seconds:
+                log(f"{name} (pid {pid}) has not been healthy for {self.seconds:g} s and is killed: {problem}")
+                processes.end_group(pid, running.session)
 
 
 class InvalidFile(ValueError):
