@@ -1,4 +1,4 @@
-"""Describe the programs of the stack from the table of services, and write supervisord.conf."""
+"""Describe the programs of the stack from the table of services, and render supervisord.conf."""
 
 from __future__ import annotations
 
