@@ -42,8 +42,7 @@ NAMED = {
         "rewardstack_rules.http.healthcheck",
         "rewardstack_rules.jobs.worker",
     },
-    "services.up.native.plan": {"rewardstack_rules.jobs.worker"},
-    "services.up.native.up": {"rewardstack_rules.functions.catalog"},
+    "services.up.native.up": {"rewardstack_rules.functions.catalog", "rewardstack_rules.jobs.worker"},
 }
 """Modules that name modules of other packages in strings, for example as programs to start."""
 DYNAMIC = re.compile(

@@ -5,7 +5,7 @@ This module needs no packages, so that a stack can be stopped with a broken `.ve
 
 from __future__ import annotations
 
-from typing import Protocol
+from types import ModuleType
 
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
@@ -14,19 +14,6 @@ from services.up.compose import commands as compose
 from services.up.compose import engine
 from services.up.compose.project import ComposeRecord
 from services.up.native import commands as native
-
-
-class Commands(Protocol):
-    """Commands on a running stack. Each raises `StackError` on failure."""
-
-    def status(self, run: RunDir, as_json: bool = False) -> None: ...
-
-    def logs(self, run: RunDir, service: str = "", follow: bool = False) -> None: ...
-
-    def down(self, run: RunDir) -> None: ...
-
-
-COMMANDS: dict[str, Commands] = {"compose": compose, "native": native, "apptainer": native}
 
 
 def running(run: RunDir) -> str:
@@ -55,9 +42,9 @@ def choose(settings: Settings, run: RunDir) -> tuple[str, str]:
     return ("compose", "an engine answers (STACK=native: local processes)") if container_engine else ("native", reason)
 
 
-def commands(run: RunDir) -> Commands:
-    """Return the commands of the deployment that runs in a run directory; if none runs, the native commands."""
-    return COMMANDS[running(run) or "native"]
+def commands(run: RunDir) -> ModuleType:
+    """Return the module with `status`, `logs` and `down` for the deployment that runs in a run directory."""
+    return compose if running(run) == "compose" else native
 
 
 def clean(run: RunDir) -> None:

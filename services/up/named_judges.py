@@ -37,7 +37,15 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
         StackError: a routes file is unreadable or malformed, or a judge's name is invalid for a server.
     """
     shared, by_model = list[str](), dict[str, ModelServer]()
-    for judge in _local_judges(settings):
+    for judge in _judges(settings):
+        if judge.base_url:
+            continue
+        if not NAME.fullmatch(judge.name):
+            raise StackError(
+                f"judges.{judge.name}: a judge that make up starts is named with up to 63 lower-case letters, digits, "
+                "`_` and `-`, a letter or a digit first",
+                "give it another name, or a base_url",
+            )
         if judge.model in (default, settings["LLM_JUDGE_MODEL"]):
             shared.append(judge.name)
         elif server := by_model.get(judge.model):
@@ -48,19 +56,6 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
             by_model[judge.model] = replace(JUDGE, name=name, model=judge.model, replicas=judge.replicas, judges=names)
     required = [REWARD_MODEL] if settings["REWARD_MODEL_ID"] else []  # first: it reduces the memory for optional ones
     return [*required, replace(JUDGE, judges=tuple(shared)), EMBEDDING, *by_model.values()]
-
-
-def _local_judges(settings: Settings) -> list[NamedJudge]:
-    """Return the judges that `make up` starts (those without a `base_url`), in the order of the files."""
-    found = [judge for judge in _judges(settings) if not judge.base_url]
-    for judge in found:
-        if not NAME.fullmatch(judge.name):
-            raise StackError(
-                f"judges.{judge.name}: a judge that make up starts is named with up to 63 lower-case letters, digits, "
-                "`_` and `-`, a letter or a digit first",
-                "give it another name, or a base_url",
-            )
-    return found
 
 
 def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:

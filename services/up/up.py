@@ -25,7 +25,7 @@ from services.up import deployment, summary
 from services.up.apptainer.up import plan as plan_apptainer
 from services.up.compose.up import make_image
 from services.up.compose.up import plan as plan_compose
-from services.up.native.plan import plan as plan_native
+from services.up.native.up import plan as plan_native
 from services.up.plan import Plan
 from services.up.preflight import read_settings
 

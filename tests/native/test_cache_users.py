@@ -20,7 +20,7 @@ from rewardstack_rules.http.key_rate import SlidingWindow
 from services.stack import probes
 from services.stack.rundir import RunDir
 from services.stack.secrets import Secrets
-from services.up.native.redis import redis as described
+from services.up.native.programs import redis as described
 from tests.native.nginx import load
 from tests.support.servers import free_port, wait_for_port
 from tests.support.table import Table

@@ -119,6 +119,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
         **{"RULES": "off", service.switch: "off", service.port_setting: port, service.folder_setting: folder}
     )
     made = stack.describe(settings, run, Runtime(packages.find()), [], None)
+    upstreams = made.watch.environment["discovery"]
     if not by_the_clock:
         made = replace(made, watch=Program("watch", ["/bin/sleep", "1000"], 40))
     made.secrets.write()
@@ -129,7 +130,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
         supervisor.start(dict(os.environ), made.to_state)
         one = Scene(run, folder, port, ends, service)
         if not by_the_clock:
-            one.check = Discovery(run).check
+            one.check = Discovery(run, upstreams).check
         yield one
 
 

@@ -18,7 +18,7 @@ from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import load as load_settings
 from services.up import model_servers, named_judges
 from services.up.model_servers import EMBEDDING, ModelServer
-from services.up.native import config, stack
+from services.up.native import stack
 from services.up.native.stack import Stack
 from services.up.services import kind_of, service_of
 from services.up.up import PLAN
@@ -162,8 +162,8 @@ def test_key_and_template(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [path for path in run.path.rglob("*") if path.is_file() and KEY in path.read_text()] == [file]
     template.write_text("second")
     monkeypatch.setenv("HOSTED_KEY", "another")
-    changes = {program.name: config.changes(program, run) for program in described(run, EXTERNAL)[0].programs}
-    assert changes["rules"] == changes["worker"] == sorted([str(template), "HOSTED_KEY"])
+    changes = {program.name: program.changes(run) for program in described(run, EXTERNAL)[0].programs}
+    assert changes["rules"] == changes["worker"] == ", ".join(sorted([str(template), "HOSTED_KEY"]))
 
 
 def test_where_a_key_stands(tmp_path: Path) -> None:

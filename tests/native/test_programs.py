@@ -23,9 +23,8 @@ from services.stack import ports, template
 from services.stack.rundir import RunDir
 from services.stack.settings import Settings
 from services.up import model_servers
-from services.up.native import config, stack
+from services.up.native import stack
 from services.up.native.programs import Program
-from services.up.native.replicas import DISCOVERY
 from services.up.native.stack import Runtime, Stack
 from services.up.native.supervisor import WATCH
 from services.up.native.up import apply
@@ -111,11 +110,13 @@ def test_a_setting_changes_what_it_concerns(run: RunDir, values: dict[str, objec
     write(described(run, **SECRETS), run)
     before = digests(run)
     made = described(run, **{**SECRETS, **values})
-    named = {program.name: config.changes(program, run) for program in made.programs}
+    named = {program.name: program.changes(run) for program in made.programs}
     write(made, run)
     assert [name for name, digest in sorted(digests(run).items()) if before[name] != digest] == expected
     assert [
-        name for name in expected if not {*values, "cache.conf", "its command", "REWARD_CACHE_URL"} & {*named[name]}
+        name
+        for name in expected
+        if not {*values, "cache.conf", "its command", "REWARD_CACHE_URL"} & {*named[name].split(", ")}
     ] == []
 
 
@@ -194,13 +195,13 @@ def test_gateway_before_other_nodes(run: RunDir, monkeypatch: pytest.MonkeyPatch
         "judge": f"unix:{run.socket('judge')}" if own == "on" else gateway.NO_SERVER,
         "embedding": gateway.NO_SERVER,
     }
-    discovery = json.loads(made.configuration[DISCOVERY])
+    discovery = json.loads(made.watch.environment["discovery"])
     for followed, (service, server) in zip(discovery, listed.items(), strict=True):
         assert followed["folder"] == f"/shared/{service}s" and followed["own"] == [server] * (
             server != gateway.NO_SERVER
         )
         assert f"server {server} max_fails=0" in made.gateway[str(followed["file"])]
-        assert f"server ${{{service.upper()}_SERVER}} max_fails=0" in str(followed["text"])
+        assert "server ${SERVER} max_fails=0" in str(followed["text"])
 
 
 def test_interrupted_while_it_restarts(run: RunDir) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from services.stack.rundir import ROOT
-from services.up.native.replicas import ALIVE_SECONDS, Replicas
+from services.up.native.watch import ALIVE_SECONDS, Replicas
 from tests.support.replicas import VARIABLE, write
 from tests.support.table import Table
 
@@ -72,7 +72,7 @@ def test_gone(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     (scene.folder / "a.json").unlink()
     assert scene.replicas.alive() == ["127.0.0.1:9000"]
     away = SimpleNamespace(**{**vars(os), "listdir": stale, "open": stale})
-    monkeypatch.setattr("services.up.native.replicas.os", away)
+    monkeypatch.setattr("services.up.native.watch.os", away)
     assert scene.replicas.alive() == ["127.0.0.1:9000"]
     scene.now += ALIVE_SECONDS
     assert scene.replicas.alive() == []

@@ -38,8 +38,8 @@ OF_THE_SYSTEM = {
 """Variables of the machine and of other software, not of this project."""
 LOOKS_UP = re.compile(r"environ|getenv")
 """What a module contains that looks up a variable."""
-NO_SETTINGS = {"COMPOSE_PROJECT_NAME", "REWARDSTACK_ENV_OF"}
-"""Compose's own, and the mark of addresses that `apptainer/stack.sh env` gave: nobody sets it."""
+NO_SETTINGS = {"COMPOSE_PROJECT_NAME", "REWARDSTACK_ENV_OF", "discovery"}
+"""Compose's own, the mark of `apptainer/stack.sh env`, and what `make up` passes to `watch`: nobody sets them."""
 
 
 def documented() -> set[str]:

@@ -21,9 +21,8 @@ from services.stack.settings import USERS_FILES, Settings
 from services.up import model_servers
 from services.up.apptainer.images import IMAGES, Image, runtime
 from services.up.model_servers import EMBEDDING, REWARD_MODEL, ModelServer, is_external, replica_count
-from services.up.native.models import Launcher
 from services.up.native.programs import IN_IMAGE, Program
-from services.up.native.stack import Runtime
+from services.up.native.stack import Launcher, Runtime
 from services.up.services import LOADING, kind_of
 
 BACKEND = "apptainer"

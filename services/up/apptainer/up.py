@@ -18,10 +18,9 @@ from services.up.apptainer import endpoints, node
 from services.up.apptainer.container_exec import BACKEND, default_model, get_image, images_runtime, unsupported_reason
 from services.up.apptainer.images import runtime
 from services.up.model_servers import EMBEDDING, SERVERS, ModelServer
-from services.up.native.plan import changes
 from services.up.native.stack import Stack
 from services.up.native.supervisor import Supervisor
-from services.up.native.up import start
+from services.up.native.up import changes, start
 from services.up.plan import Plan, RunningStack, Service, in_gib
 from services.up.summary import KEYS
 

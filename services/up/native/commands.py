@@ -1,4 +1,4 @@
-"""`make status`, `make logs` and `make down` for local processes, also in images. They need no packages."""
+"""`make status`, `make logs` and `make down` for local processes, also in Apptainer images. They need no packages."""
 
 from __future__ import annotations
 
@@ -83,9 +83,7 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
 
 
 def down(run: RunDir) -> None:
-    """Stop the services after they have finished requests in flight; print a message if nothing runs.
-
-    The endpoints file that trainers read is removed in any case.
+    """Stop the services after they have finished requests in flight, and remove the endpoints file.
 
     Raises:
         StackError: a process still runs.
@@ -98,8 +96,8 @@ def down(run: RunDir) -> None:
         with step("stopping the services", "services stopped"):
             supervisor.stop()
             Secrets(run).remove()
-        if left := supervisor.members():
-            names = ", ".join(f"{process.name} (pid {process.pid})" for process in left)
-            raise StackError(f"still there: {names}", "make down again")
     finally:
         endpoints.withdraw(run)
+    if left := supervisor.members():
+        names = ", ".join(f"{process.name} (pid {process.pid})" for process in left)
+        raise StackError(f"still there: {names}", "make down again")

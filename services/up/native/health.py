@@ -34,7 +34,7 @@ def problem(name: str, run: RunDir, running: Running) -> str:
     """
     try:
         # Probe first: if an unrelated process has answered, the port check that follows notices it.
-        return _probe(name, run, running, False, probes.TIMEOUT_SECONDS) or unbound_reason(name, run, running)
+        return _probe(name, run, running) or unbound_reason(name, run, running)
     except RedisError as error:
         return str(error)
 
@@ -42,15 +42,15 @@ def problem(name: str, run: RunDir, running: Running) -> str:
 def hung_reason(name: str, run: RunDir, running: Running) -> str:
     """Return the reason why a service is hung; empty if it works or is only busy. Parameters as in `problem`."""
     try:
-        return _probe(name, run, running, True, BUSY_TIMEOUT_SECONDS)
+        return _probe(name, run, running, is_liveness=True)
     except RedisError:
         return ""  # the queue does not answer, so the worker waits for it and is not hung
 
 
-def _probe(name: str, run: RunDir, running: Running, is_liveness: bool, timeout: float) -> str:
+def _probe(name: str, run: RunDir, running: Running, is_liveness: bool = False) -> str:
     kind = kind_of(name)
     probe = SERVICES[kind].probe
-    path = probe.live if is_liveness else probe.ready
+    path, timeout = (probe.live, BUSY_TIMEOUT_SECONDS) if is_liveness else (probe.ready, probes.TIMEOUT_SECONDS)
     if kind == "gateway":
         # The gateway answers its health check on all of its ports, so one port is enough.
         port = next(running.ports[setting] for setting in PORTS["gateway"] if setting in running.ports)

@@ -25,12 +25,9 @@ from services.stack.rundir import ROOT, RunDir
 from services.stack.secrets import Secrets
 from services.stack.settings import Settings, load
 from services.up.native import programs
-from services.up.native.replicas import DISCOVERY
 from services.up.native.stack import Stack
 from services.up.native.supervisor import Supervisor
 from services.up.native.up import Startup, StartupTimeout, apply
-
-NO_DISCOVERY = "[]"
 
 
 def main(folder: str) -> int:
@@ -83,8 +80,8 @@ def _describe(settings: Settings, run: RunDir, wanted: dict[str, Any]) -> Stack:
     listen = {"judge": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
     return Stack(
         [*judges, programs.gateway(nginx, settings, run)],
-        programs.watch(settings, run, NO_DISCOVERY),
-        configuration={DISCOVERY: NO_DISCOVERY},
+        programs.watch(settings, run),
+        configuration={},
         gateway=gateway.files({"judge": [judge.server for judge in judges]}, settings, listen),
         secrets=secrets,
         urls={},

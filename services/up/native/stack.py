@@ -6,10 +6,11 @@ Both follow from the settings, the chosen model servers, and the table of servic
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,79 @@ from services.gateway import config as gateway
 from services.gateway import tls
 from services.gateway.tls import Tls
 from services.judge import engine
+from services.judge.model import Model, default, find, resolve
+from services.models import machine
+from services.models.environment import Models
+from services.models.machine import Gpu
 from services.stack import ports
+from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir, Running, boot_id
 from services.stack.secrets import Secrets
+from services.stack.services_table import SERVICES, Service
 from services.stack.settings import Settings
 from services.up import model_servers
-from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, SERVERS, ModelServer
-from services.up.native import config, models, programs
-from services.up.native.models import INSTALLED, Launcher
-from services.up.native.programs import Inputs, Program
-from services.up.native.redis import Redis, redis
-from services.up.native.replicas import DISCOVERY
+from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, ModelServer
+from services.up.native import programs
+from services.up.native.programs import Inputs, Program, Redis
 from services.up.plan import RunningStack
+from services.up.services import kind_of
+
+EMBEDDING_SERVER = ROOT / "services/embedding/run_tei_python.py"
+CACHES = {
+    "XDG_CACHE_HOME": "",
+    "VLLM_CACHE_ROOT": "vllm",
+    "VLLM_CONFIG_ROOT": "vllm-config",
+    "TORCHINDUCTOR_CACHE_DIR": "torchinductor",
+    "TRITON_CACHE_DIR": "triton",
+    "CUDA_CACHE_PATH": "cuda",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
+}
+"""Cache folder by variable, for files that vLLM and PyTorch would otherwise write to the user's home."""
+
+
+class Launcher:
+    """Builds the commands of model servers that are installed in MODELS_DIR."""
+
+    def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
+        """Return the vLLM that is installed in the environment of the model servers.
+
+        Raises:
+            StackError: vLLM is not installed.
+        """
+        models = Models(Path(settings["MODELS_DIR"]))
+        found = engine.find(models.python)
+        if found is None:
+            raise StackError(f"{models.venv} has no vLLM", f"remove {models.venv}, then make up again")
+        return found
+
+    def model(self, server: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
+        """Return the model of a judge or the reward model. Only the default judge has a fallback model.
+
+        Raises:
+            StackError: the model is not available.
+        """
+        models, name = Models(Path(settings["MODELS_DIR"])), model_servers.served_model(server, settings, "")
+        if not name:
+            return resolve(settings["JUDGE_MODEL"] or default(gpus), models.python, models)
+        model = find(name, models.python, models)
+        if model is None:
+            field, remedy = server.switch, "name a folder"
+            if server.judges:
+                field, remedy = f"judges.{server.judges[0]}.model", "name a folder, or give the judge a base_url"
+            raise StackError(f"{field}: no model hub can be reached and {name} is not in its cache", remedy)
+        return model
+
+    def serve(
+        self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings, service: Service
+    ) -> list[str]:
+        """Return the command of a judge or the reward model. The parameters are those of `engine.command`."""
+        return engine.command(vllm, model, listen, settings, service)
+
+    def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
+        """Return the command of the embedding server, which listens on a loopback port."""
+        models = Models(Path(settings["MODELS_DIR"]))
+        model = ["--model-id", settings["EMBEDDING_MODEL"]] if settings["EMBEDDING_MODEL"] else []
+        return [models.python, str(EMBEDDING_SERVER), *model, "--hostname", "127.0.0.1", "--port", str(port)]
 
 
 @dataclass(frozen=True)
@@ -43,7 +105,7 @@ class Runtime:
     """
 
     executables: Mapping[str, str]
-    launcher: Launcher = INSTALLED
+    launcher: Launcher = field(default_factory=Launcher)
     wrap: Callable[[Program], Program] = lambda program: program
     backend: str = "native"
 
@@ -89,16 +151,12 @@ class Stack:
             summarize: prints how to reach the stack.
         """
         addresses = {**self.urls, **({"REWARD_CACHE_URL": self.cache.url} if self.cache else {})}
-        return RunningStack(settings, self.names, addresses, self.judge_model, summarize)
-
-    @property
-    def judge_model(self) -> str:
-        """Model of the default judge; empty if there is no judge."""
-        return next((engine.served_name(program.command) for program in self.programs if program.name == "judge"), "")
+        judge = next((engine.served_name(program.command) for program in self.programs if program.name == "judge"), "")
+        return RunningStack(settings, self.names, addresses, judge, summarize)
 
     def files(self, run: RunDir) -> dict[str, str]:
         """Return the text of all files except those in `secrets`, by file name."""
-        return {**config.files([*self.programs, self.watch], run), **self.configuration, **self.gateway}
+        return {**programs.files([*self.programs, self.watch], run), **self.configuration, **self.gateway}
 
     def to_state(self, session: int) -> Running:
         """Return the state that `make up` saves once this stack runs.
@@ -129,56 +187,33 @@ def describe(
         StackError: there are too few GPUs, a model or the program of its server is missing, or a TLS file is unusable.
     """
     secrets, urls, has_rules = Secrets(run), model_servers.urls(settings, chosen), settings["RULES"] == "on"
-    redis_servers = [redis(service, settings, run, secrets) for service in ("cache", "queue") if has_rules]
-    inputs = _inputs(settings, run, secrets, urls, redis_servers)
-    embedding_port = _embedding_port(running)
+    redis_servers = [programs.redis(service, settings, run, secrets) for service in ("cache", "queue") if has_rules]
+    inputs = Inputs(settings, run, secrets, urls, redis_servers)
+    wanted_ports = model_servers.wanted_ports(settings, chosen)
+    embedding_port = (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.find_free()
+    if EMBEDDING in chosen:
+        wanted_ports[ports.EMBEDDING_BACKEND] = ports.LOOPBACK, embedding_port
     backends = [programs.rules(settings, run, inputs)] if has_rules else []
-    backends += models.programs(settings, run, chosen, embedding_port, inputs, runtime.launcher)
-    redis_programs = [programs.redis(server, settings, runtime.executables, run) for server in redis_servers]
+    backends += ModelPrograms(settings, run, inputs, runtime.launcher).describe(chosen, embedding_port)
+    redis_programs = [server.program(settings, runtime.executables, run) for server in redis_servers]
     workers = programs.workers(settings, inputs) if has_rules else []
     nginx = programs.gateway(runtime.executables["nginx"], settings, run)
-    render_gateway = _gateway_renderer(settings, _tls(settings, secrets), model_servers.paths(chosen))
+    listen = {name: settings.listen(port) for name, port in ports.GATEWAY.items()}
+    tls_config, paths = _tls(settings, secrets), model_servers.paths(chosen)
+    render_gateway = partial(gateway.files, settings=settings, listen=listen, tls=tls_config, paths=paths)
     servers = gateway_upstreams(backends, settings)
-    discovery = json.dumps(_discovery(settings, servers, render_gateway), indent=1)
     return Stack(
         [runtime.wrap(program) for program in (*redis_programs, *backends, *workers, nginx)],
-        programs.watch(settings, run, discovery),
-        {**{f"{server.service}.conf": server.configuration for server in redis_servers}, DISCOVERY: discovery},
+        programs.watch(settings, run, _discovery(settings, servers, render_gateway)),
+        {f"{server.service}.conf": server.configuration for server in redis_servers},
         render_gateway(servers),
         secrets,
         urls,
-        _ports(settings, chosen, embedding_port),
+        wanted_ports,
         settings.local_address,
         next(iter(redis_servers), None),
         runtime.backend,
     )
-
-
-def _embedding_port(running: Running | None) -> int:
-    """Return the internal port of the embedding server: the port of a running server, else a free port."""
-    return (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.find_free()
-
-
-def _ports(settings: Settings, chosen: Sequence[ModelServer], embedding_port: int) -> dict[str, tuple[str, int]]:
-    """Return the address and port of the stack's ports by name, including the embedding server's internal port."""
-    wanted = model_servers.wanted_ports(settings, chosen)
-    return {**wanted, **({ports.EMBEDDING_BACKEND: (ports.LOOPBACK, embedding_port)} if EMBEDDING in chosen else {})}
-
-
-def _inputs(
-    settings: Settings, run: RunDir, secrets: Secrets, urls: Mapping[str, str], redis_servers: Sequence[Redis]
-) -> Inputs:
-    secret_values = {f"REWARD_{one.service.upper()}_URL": one.url for one in redis_servers}
-    secret_values |= {**model_servers.keys(settings), "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
-    values = {
-        **settings,
-        **{server.url_setting: urls.get(server.url_setting, "") for server in SERVERS},
-        # `urls` has the URL of an external judge or embedding server, but not of an external reward model.
-        REWARD_MODEL.url_setting: urls.get(REWARD_MODEL.url_setting, settings[REWARD_MODEL.url_setting]),
-        "REWARD_SOCKET": str(run.socket("rules")),
-        tls.TRUST: tls.trusted_ca_file(settings),
-    }
-    return Inputs(values, secret_values, settings, secrets)
 
 
 def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
@@ -187,14 +222,6 @@ def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
     for name, text in found.items():
         secrets.add(name, text)
     return Tls(secrets.folder, " ".join(map(secrets.digest, found))) if found else None
-
-
-def _gateway_renderer(
-    settings: Settings, tls_config: Tls | None, paths: Mapping[str, str]
-) -> Callable[[Mapping[str, Sequence[str]]], dict[str, str]]:
-    """Return a function that renders the gateway's files, by name, from the addresses of each service's servers."""
-    listen = {name: settings.listen(port) for name, port in ports.GATEWAY.items()}
-    return lambda servers: gateway.files(servers, settings, listen, tls_config, paths)
 
 
 def gateway_upstreams(backends: Sequence[Program], settings: Settings) -> dict[str, list[str]]:
@@ -222,10 +249,96 @@ def _discovery(
     """For each service that can have servers on other nodes, return the arguments of `watch.Upstream` except `run`."""
     found = []
     for server in model_servers.discovered_servers(settings):
-        variable, file = gateway.variable(server.name), gateway.servers_file(server.name, settings)
-        text = render_gateway({**servers, server.name: [f"${{{variable}}}"]})[file]
+        file, folder = gateway.servers_file(server.name, settings), str(ROOT / settings[server.folder_setting])
+        text = render_gateway({**servers, server.name: ["${SERVER}"]})[file]
         own = [address for address in servers[server.name] if address != gateway.NO_SERVER]
-        folder = str(ROOT / Path(settings[server.folder_setting]))
-        arguments = {"file": file, "text": text, "variable": variable, "own": own, "if_empty": gateway.NO_SERVER}
-        found.append({**arguments, "folder": folder, "url_variable": server.url_setting})
+        found.append({"file": file, "text": text, "own": own, "folder": folder, "variable": server.url_setting})
     return found
+
+
+class ModelPrograms:
+    """Describes the programs of model servers, and assigns GPUs to them.
+
+    Args:
+        settings: settings of the stack.
+        run: run directory, in which the sockets will be.
+        inputs: variables, secrets and versions of the programs.
+        launcher: builds the commands of the servers.
+    """
+
+    def __init__(self, settings: Settings, run: RunDir, inputs: Inputs, launcher: Launcher) -> None:
+        self._settings, self._run, self._inputs, self._launcher = settings, run, inputs, launcher
+        self._gpus = machine.gpus()
+        self._free = [gpu.name for gpu in self._gpus]
+
+    def describe(self, chosen: Sequence[ModelServer], embedding_port: int) -> list[Program]:
+        """Return the programs of the chosen servers.
+
+        Raises:
+            StackError: there are too few GPUs, or a model is not available.
+        """
+        judges = model_servers.judges(chosen)
+        found = self._judges(judges) if judges else []
+        if REWARD_MODEL in chosen:
+            found.append(self._reward_model())
+        if EMBEDDING in chosen:
+            found.append(self._embedding(embedding_port))
+        return found
+
+    def _judges(self, judges: Sequence[ModelServer]) -> list[Program]:
+        counts = [model_servers.replica_count(judge, self._settings) for judge in judges]
+        size = self._settings.number("JUDGE_TENSOR_PARALLEL_SIZE")
+        shares = iter(machine.split_gpus(self._gpus, sum(counts), size))
+        found = []
+        for judge, count in zip(judges, counts, strict=True):
+            model = self._launcher.model(judge, self._settings, self._gpus)
+            for number, share in enumerate(islice(shares, count), start=1):
+                found.append(self._vllm(engine.replica_name(number, judge.name), model, share))
+        return found
+
+    def _reward_model(self) -> Program:
+        """Return the program of the reward model, which gets a GPU if the machine has GPUs."""
+        if self._gpus and not self._free:
+            raise StackError("no GPU is left for the reward model", "take a smaller JUDGE_REPLICAS, or JUDGE=off")
+        model = self._launcher.model(REWARD_MODEL, self._settings, self._gpus)
+        return self._vllm(REWARD_MODEL.name, model, self._free[:1])
+
+    def _embedding(self, port: int) -> Program:
+        """Return the program of the embedding server, which gets a GPU if one is left."""
+        share = self._reserve(self._free[:1])
+        hub, keys, versions = self._inputs.model_server(EMBEDDING.name)
+        command = self._launcher.embedding(self._settings, port, share)
+        environment = {**hub, **_cache_variables(self._run), "CUDA_VISIBLE_DEVICES": ",".join(share)}
+        fields = {"environment": environment, "keys": keys, "versions": versions}
+        return programs.program(EMBEDDING.name, command, self._settings, server=f"127.0.0.1:{port}", **fields)
+
+    def _vllm(self, name: str, model: Model, share: Sequence[str]) -> Program:
+        service, listen = SERVICES[kind_of(name)], f"unix:{self._run.socket(name)}"
+        installed = self._installed_vllm
+        hub, keys, versions = self._inputs.model_server(service.name)
+        sockets = ["--uds", str(self._run.socket(name))]
+        command = self._launcher.serve(installed, model, sockets, self._settings, service)
+        variables = engine.environment(installed, model, self._reserve(share), self._settings["VLLM_CPU_KVCACHE_SPACE"])
+        environment = {**hub, **_cache_variables(self._run), **variables}
+        fields = {"environment": environment, "keys": keys, "versions": {**versions, **engine.versions(installed)}}
+        return programs.program(name, command, self._settings, server=listen, **fields)
+
+    @cached_property
+    def _installed_vllm(self) -> engine.Vllm:
+        """The vLLM of all servers. It is cached, because finding it starts an interpreter."""
+        return self._launcher.vllm(self._settings, self._gpus)
+
+    def _reserve(self, share: Sequence[str]) -> Sequence[str]:
+        """Remove these GPUs from the free ones, and return them."""
+        self._free = [gpu for gpu in self._free if gpu not in share]
+        return share
+
+
+def _cache_variables(run: RunDir) -> dict[str, str]:
+    """Return variables that keep the files of model servers in the run directory, except models from the hub.
+
+    Compiled code is kept after `make down`, so that the next start is faster.
+    """
+    caches = {name: str(run.caches / folder) for name, folder in CACHES.items()}
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return {"TMPDIR": str(run.temporary), **caches, "HF_HOME": os.environ.get("HF_HOME") or f"{cache}/huggingface"}

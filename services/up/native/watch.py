@@ -3,14 +3,22 @@
 supervisord runs this process next to the services, and restarts services that exit. Every few seconds, this process
 starts services that are FATAL, kills services that hang, updates the gateway's lists of model servers on other nodes,
 renews the endpoints file that trainers read, and rotates the logs.
+
+A model server on another node writes its endpoint and heartbeat to a file on shared storage. A file is trusted only if
+the user owns it and no other user can access it. Of the URL in a file, only the host (which is resolved) and the port
+are used. The clocks of nodes differ, so a server counts as alive while its heartbeat keeps changing, whatever time the
+heartbeat has.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
+import socket
+import stat
 import sys
 import threading
 import time
@@ -20,19 +28,27 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
+from services.gateway.config import NO_SERVER
 from services.stack import processes, template
 from services.stack.errors import StackError
 from services.stack.os_errors import explain_os_error
-from services.stack.rundir import RunDir, Running
+from services.stack.rundir import RunDir
 from services.up.apptainer import endpoints
 from services.up.native.health import hung_reason
-from services.up.native.replicas import DISCOVERY, Replicas
-from services.up.native.supervisor import State, Supervisor
+from services.up.native.supervisor import Supervisor
 
 INTERVAL_SECONDS = 5.0
 LOG_BYTES = 10_000_000
 """Size in bytes above which a log is rotated. One earlier file is kept."""
+ALIVE_SECONDS = 30.0
+"""Seconds without a new heartbeat after which a server counts as gone."""
+MAX_FILE_BYTES = 65_536
+"""Maximum size of an endpoints file in bytes."""
+SUFFIX = ".json"
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
 def log(text: str) -> None:
@@ -62,26 +78,141 @@ class HungServices:
         running = self.run.load()
         if running is None or not self.seconds:
             return
-        states = [state for state in Supervisor(self.run).states() if state.state == "RUNNING"]
-        self._healthy = {process: when for process, when in self._healthy.items() if process in map(_process, states)}
-        for state in states:
-            if state.name in running.services:
-                self._probe(state, running)
-
-    def _probe(self, state: State, running: Running) -> None:
-        now, process = time.monotonic(), _process(state)
-        problem = hung_reason(state.name, self.run, running)
-        if not problem:
-            if process not in self._healthy:
-                log(f"{state.name} (pid {state.pid}) is healthy")
-            self._healthy[process] = now
-        elif now - self._healthy.get(process, now) >= self.seconds:
-            log(f"{state.name} (pid {state.pid}) has not been healthy for {self.seconds:g} s and is killed: {problem}")
-            processes.end_group(state.pid, running.session)
+        found = [(state.name, state.pid) for state in Supervisor(self.run).states() if state.state == "RUNNING"]
+        self._healthy = {process: when for process, when in self._healthy.items() if process in found}
+        for name, pid in found:
+            if name not in running.services:
+                continue
+            now, problem = time.monotonic(), hung_reason(name, self.run, running)
+            if not problem:
+                if (name, pid) not in self._healthy:
+                    log(f"{name} (pid {pid}) is healthy")
+                self._healthy[name, pid] = now
+            elif now - self._healthy.get((name, pid), now) >= self.seconds:
+                log(f"{name} (pid {pid}) has not been healthy for {self.seconds:g} s and is killed: {problem}")
+                processes.end_group(pid, running.session)
 
 
-def _process(state: State) -> tuple[str, int]:
-    return state.name, state.pid
+class InvalidFile(ValueError):
+    """Raised for a file that is not a valid endpoints file. The message has the reason."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A model server on another node.
+
+    Args:
+        url: URL in the server's file.
+        written: time of the last heartbeat, by the clock of the server's node.
+        address: IP address and port in nginx syntax.
+        changed_at: time when the heartbeat last changed, by this process's clock. Until the first change, it is minus
+            infinity, because the file may be left over from a dead server; see `Replicas.listed` for an exception.
+    """
+
+    url: str
+    written: float
+    address: str
+    changed_at: float = -math.inf
+
+
+@dataclass
+class Replicas:
+    """Watches one folder of endpoints files.
+
+    Args:
+        folder: folder with a file for each server.
+        variable: variable with the server's URL in these files.
+        log: called with a message, once for each problem of a file.
+        clock: returns the time in seconds.
+        listed: addresses in the gateway's current list; they count as alive for the first `ALIVE_SECONDS`.
+    """
+
+    folder: Path
+    variable: str
+    log: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    listed: frozenset[str] = frozenset()
+    _seen: dict[str, Server] = field(default_factory=dict)
+    _logged: set[str] = field(default_factory=set)
+
+    def alive(self) -> list[str]:
+        """Return the addresses of the servers that are alive, sorted."""
+        now = self.clock()
+        try:
+            names = sorted(name for name in os.listdir(self.folder) if name.endswith(SUFFIX))
+        except OSError:
+            names = sorted(self._seen)  # the storage does not answer: known servers count as alive for ALIVE_SECONDS
+        self._seen = {name: server for name in names if (server := self._read_server(name, now))}
+        return sorted({server.address for server in self._seen.values() if now - server.changed_at < ALIVE_SECONDS})
+
+    def _read_server(self, name: str, now: float) -> Server | None:
+        last = self._seen.get(name)
+        try:
+            url, written = read(self.folder / name, self.variable)
+            known = last and last.url == url
+            address = last.address if last and known else resolve(url)
+            initial = now if address in self.listed else -math.inf
+            changed_at = last.changed_at if last and known and last.written == written else now if last else initial
+            return Server(url, written, address, changed_at)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return last
+        except InvalidFile as error:
+            if (text := f"{self.folder / name}: {error}") not in self._logged:
+                self._logged.add(text)
+                self.log(text)
+            return None
+
+
+def read(path: Path, variable: str) -> tuple[str, float]:
+    """Return the URL of a server and its heartbeat.
+
+    Args:
+        path: path of the server's file.
+        variable: variable with the URL in the file.
+
+    Raises:
+        InvalidFile: the file is not private to the user, or is malformed.
+        OSError: the file cannot be read.
+    """
+    # O_NONBLOCK: do not wait for a writer if the file is a pipe.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            raise InvalidFile(f"it must be this user's own file and of mode 600 (chmod 600 {path})")
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise InvalidFile(f"it is longer than {MAX_FILE_BYTES} bytes")
+    try:
+        found: dict[str, Any] = json.loads(content)
+        url, written = found["servers"][variable], found["written"]
+        if isinstance(url, str) and not isinstance(written, bool) and math.isfinite(written):
+            return url, float(written)
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        pass
+    raise InvalidFile(f"it is no file of endpoints that names {variable}")
+
+
+def resolve(url: str) -> str:
+    """Return the IP address and port of a URL `http://HOST:PORT` in nginx syntax.
+
+    Raises:
+        InvalidFile: the URL has another form, or its host is unknown.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    plain = url.lower() in (f"http://{host}:{port}", f"http://[{host}]:{port}")
+    if not plain or not port or not (HOST.fullmatch(host) or ":" in host):
+        raise InvalidFile("its server is not written as http://HOST:PORT")
+    try:
+        [family, _, _, _, (address, *_)], *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise InvalidFile(f"the host {host} is not known here") from None
+    return f"[{address}]:{port}" if family == socket.AF_INET6 else f"{address}:{port}"
 
 
 class Upstream:
@@ -90,35 +221,22 @@ class Upstream:
     Args:
         run: run directory of the stack.
         file: name of the gateway's file with the list.
-        text: template of the file.
-        variable: template variable for the servers.
+        text: template of the file, with the variable SERVER for the servers.
         own: addresses of this stack's servers.
-        if_empty: server for an otherwise empty list, because nginx requires at least one.
         folder: folder with an endpoints file for each replica on another node.
-        url_variable: variable with the replica's URL in these files.
+        variable: variable with the replica's URL in these files.
     """
 
-    def __init__(
-        self,
-        run: RunDir,
-        file: str,
-        text: str,
-        variable: str,
-        own: list[str],
-        if_empty: str,
-        folder: str,
-        url_variable: str,
-    ) -> None:
-        self._file, self._text, self._variable, self._own = run.path / file, text, variable, own
-        self._if_empty = if_empty
+    def __init__(self, run: RunDir, file: str, text: str, own: list[str], folder: str, variable: str) -> None:
+        self._file, self._text, self._own = run.path / file, text, own
         # After a restart of this process, the gateway keeps its servers until their next heartbeats are due.
         listed = re.split(r"[\s;]+", self._file.read_text(encoding="utf-8"))
-        self._replicas = Replicas(Path(folder), url_variable, log, listed=frozenset(listed))
+        self._replicas = Replicas(Path(folder), variable, log, listed=frozenset(listed))
 
     def update(self) -> bool:
         """Write the gateway's file if the list of servers has changed; return whether it has."""
         alive = self._replicas.alive()
-        text = template.fill(self._text, {self._variable: [*self._own, *alive] or [self._if_empty]})
+        text = template.fill(self._text, {"SERVER": [*self._own, *alive] or [NO_SERVER]})
         if self._file.read_text(encoding="utf-8") == text:
             return False
         template.write({f"{self._file.name}.new": text}, self._file.parent)
@@ -128,12 +246,16 @@ class Upstream:
 
 
 class Discovery:
-    """Keeps the gateway's lists of servers in sync with the folders of replicas."""
+    """Keeps the gateway's lists of servers in sync with the folders of replicas.
 
-    def __init__(self, run: RunDir) -> None:
+    Args:
+        run: run directory of the stack.
+        upstreams: arguments of `Upstream` for each service with replicas on other nodes, as JSON.
+    """
+
+    def __init__(self, run: RunDir, upstreams: str) -> None:
         self._run = run
-        upstreams = json.loads((run.path / DISCOVERY).read_text(encoding="utf-8"))
-        self._upstreams = [Upstream(run, **arguments) for arguments in upstreams]
+        self._upstreams = [Upstream(run, **arguments) for arguments in json.loads(upstreams)]
         self._is_due = False
         """Whether the gateway still has to load the written files."""
 
@@ -183,7 +305,7 @@ def main(folder: str) -> None:
     tasks = (
         Supervisor(run).restart_failed,
         HungServices(run, float(os.environ["UNHEALTHY_TIMEOUT"])).check,
-        Discovery(run).check,
+        Discovery(run, os.environ["discovery"]).check,  # noqa: SIM112 - `make up` names it when it has changed
         partial(renew_endpoints, run),
         partial(rotate_logs, run),
     )
