@@ -12,8 +12,8 @@ The steps of `make up` are:
 4. Score the bundled samples with `rewardstack score`.
 5. Print the variables to export (for Apptainer: the command that sets them), and the locations of status page and logs.
 
-An error or Ctrl-C ends it with a message. What has started usually keeps running: remove the cause and repeat `make up`,
-or run `make down`.
+An error or Ctrl-C ends it with a message. What has started usually keeps running: remove the cause and repeat
+`make up`, or run `make down`.
 """
 
 from __future__ import annotations

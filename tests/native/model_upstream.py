@@ -15,14 +15,13 @@ from typing import Any
 
 from aiohttp import web
 
-STATE: dict[str, Any] = {"mode": "ok", "key": "", "delay": 0.0, "name": ""}
+STATE: dict[str, Any] = {"mode": "ok", "key": "", "name": ""}
 COUNTS: collections.Counter[str] = collections.Counter()
 HOST = socket.gethostname()
 
 
 async def answer(request: web.Request) -> web.StreamResponse:
     COUNTS[request.path] += 1
-    await asyncio.sleep(STATE["delay"])
     while STATE["mode"] == "hold":
         await asyncio.sleep(0.02)
     mode = STATE["mode"]
