@@ -22,7 +22,7 @@ TAG = "rewardstack"
 COLUMNS = 24
 """Number of columns of a dashboard."""
 SIZES = {"stat": (4, 4), "timeseries": (8, 8)}
-"""Width and height of a panel by kind: the latest value, or lines over time."""
+"""Width and height of a panel, by kind: `stat` shows the latest value, `timeseries` lines over time."""
 OPTIONS: Mapping[str, Any] = {
     "stat": {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "value", "graphMode": "area"},
     "timeseries": {
@@ -52,7 +52,7 @@ class Panel:
 
     Args:
         title: title of the panel.
-        query: query in PromQL, whose lines are named by their labels; or several queries by the name of their lines.
+        query: a PromQL query, whose labels name the lines; or a mapping from the name of a line to its query.
             Grafana replaces `$__rate_interval` in a query, and label names in double braces in a name.
         unit: unit in Grafana's notation, such as `s`, `percentunit` or `short`.
         text: description, which Grafana shows on hover.
@@ -136,9 +136,10 @@ class Dashboard(NamedTuple):
 
 
 def aggregate(function: str, expression: str, by: str = "") -> str:
-    """Return the query that aggregates the replicas of the reward server, and keeps these labels.
+    """Return the query that aggregates the replicas of a service, and keeps the labels in `by`.
 
-    The function is `sum`; or `max`, for what has the same value in every reward server, such as the queue's length.
+    The function is `sum`; or `max`, for what every replica reports, such as the queue's length: a sum would count it
+    several times.
     """
     return f"{function}{f' by ({by})' if by else ''} ({expression})"
 
@@ -192,7 +193,7 @@ NOW = Row(
             "Fallback",
             share(f'{SAMPLES_TOTAL}{{status="fallback"}}', SAMPLES_TOTAL),
             "percentunit",
-            "Samples that a substitute scored, such as lexical similarity for the embedding server.",
+            "Samples with a substitute score, such as lexical similarity in place of the embedding server's.",
         ),
         stat("From the cache", share(CACHE_HITS, SAMPLES_TOTAL), "percentunit"),
         stat("95 % of samples within", quantile(0.95, SAMPLE_SECONDS), "s"),
@@ -208,14 +209,14 @@ SAMPLES = Row(
             "Without a score of their own",
             rate(f'{SAMPLES_TOTAL}{{status!="ok"}}', "route, status"),
             "ops",
-            "failed: the infrastructure. fallback: a substitute scored. unscored: the reference or the sample's shape.",
+            "failed: a service did not answer. fallback: the score is a substitute. unscored: the sample is invalid.",
         ),
         Panel("Share from the cache", share(CACHE_HITS, SAMPLES_TOTAL, "route"), "percentunit"),
         Panel(
             "95 % of samples within",
             quantile(0.95, SAMPLE_SECONDS, "route"),
             "s",
-            "From the call to the sample's score, the cache's included.",
+            "From the call to the sample's score, including scores from the cache.",
         ),
         Panel("Half of samples within", quantile(0.5, SAMPLE_SECONDS, "route"), "s"),
         Panel("Who scores", rate(SAMPLES_TOTAL, "job"), "ops", "The reward servers (rules), and the workers of jobs."),
@@ -246,36 +247,36 @@ REWARDS = Row(
             "Share of the highest reward",
             share(f"{REWARD}_maxima_total", f"{REWARD}_count", "route"),
             "percentunit",
-            "Of routes that have a highest reward.",
+            "Only routes whose rewards have an upper bound.",
         ),
         Panel(
             "Parts",
             signed_mean(f"{REWARD}_part", f"{REWARD}_part_samples_total", "route, part"),
-            text="Mean of each part of a composite, and shares of a rubric's points.",
+            text="Mean value of each part of a composite, and of each criterion of a rubric.",
         ),
         Panel(
             "Quartiles",
             {f"{{{{route}}}} {part:.0%}": quantile(part, REWARD, "route") for part in (0.25, 0.5, 0.75)},
-            text="From the histogram, whose buckets come from the route's range.",
+            text="Estimated from a histogram.",
         ),
     ],
 )
 
 COST = Row(
-    "What judges and embedding servers take",
+    "Cost of model servers",
     [
         Panel(
             "Requests a second",
             rate("rewardstack_model_requests_total", "route"),
             "reqps",
-            "Each attempt; what the cache has takes none.",
+            "Every attempt counts; scores from the cache need no request.",
         ),
         Panel("Tokens a second", rate("rewardstack_model_tokens_total", "route, kind"), "ops"),
         Panel(
             "Requests whose tokens are counted",
             share("rewardstack_model_replies_counted_total", "rewardstack_model_requests_total", "route"),
             "percentunit",
-            "Of the others no reply says what they took: the server does not, or they failed.",
+            "The other requests failed, or their server does not report tokens.",
         ),
     ],
 )
@@ -289,7 +290,7 @@ HTTP = Row(
         Panel(
             "In progress",
             "sum by (instance) (rewardstack_requests_in_progress)",
-            text="A server answers REWARD_WORKERS times REWARD_THREADS at once, and what waits for models; more wait.",
+            text="At most REWARD_WORKERS x REWARD_THREADS per server, besides those that wait for models.",
         ),
         Panel("Replicas that answer", "sum by (job) (up)"),
         Panel(
@@ -299,7 +300,7 @@ HTTP = Row(
                 "limit": shared_gauge("rewardstack_cache_limit_bytes"),
             },
             "bytes",
-            "At the limit the least recently used go first.",
+            "At the limit, the least recently used scores are removed.",
         ),
     ],
 )
@@ -331,14 +332,14 @@ JOBS = Row(
     [
         Panel("Jobs", shared_gauge("rewardstack_jobs_open", "status")),
         Panel("Jobs that came and ended, a second", shared_rate("rewardstack_jobs_total", "event")),
-        Panel("Workers", {"heard of in the last 30 s": shared_gauge("rewardstack_job_workers")}),
+        Panel("Workers", {"seen in the last 30 s": shared_gauge("rewardstack_job_workers")}),
         Panel("Chunks that wait", {"chunks": shared_gauge("rewardstack_queue_chunks")}),
         Panel("Longest wait", {"head of the queue": shared_gauge("rewardstack_queue_oldest_seconds")}, "s"),
         Panel(
             "Chunks a second",
             shared_rate("rewardstack_job_chunks_total", "event"),
             "ops",
-            "retried: begun again, after a worker's death or a failure of the infrastructure.",
+            "retried: started again, after a worker died or a service did not answer.",
         ),
         Panel("Samples a second", shared_rate("rewardstack_job_samples_total", "status"), "ops"),
     ],

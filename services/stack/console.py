@@ -57,10 +57,16 @@ def say(text: str = "", stream: TextIO | None = None, whole: bool = False) -> No
     except BrokenPipeError:
         raise
     except OSError as error:
+        _discard(stream)
         # Do not use `explain_os_error`: its remedy is for a full RUN_DIR, but the output may be on another disk.
         raise StackError(
             f"cannot write the output: {error.strerror}", "free space on its disk, or redirect it"
         ) from None
+
+
+def _discard(stream: TextIO) -> None:
+    """Redirect a stream that cannot be written to /dev/null, because Python flushes it once more at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _wrapped(line: str, width: int) -> str:
@@ -89,8 +95,7 @@ def exit_status(command: Callable[[], None]) -> int:
     try:
         command()
     except BrokenPipeError:
-        # The reader has closed the pipe, as `| head` does.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)  # the reader has closed the pipe, as `| head` does
         return 128 + signal.SIGPIPE
     except (StackError, OSError) as error:
         say(f"ERROR: {explain_os_error(error)}", sys.stderr)

@@ -44,7 +44,8 @@ def check() -> None:
     """Check that the stack can start on this machine. Skip most checks if the stack already runs.
 
     Raises:
-        StackError: the stack cannot start; the message lists every problem.
+        StackError: the stack cannot start. An invalid setting, or an engine that does not answer, is reported alone;
+            else the message lists every problem.
     """
     settings, run = read_settings(quiet=True)
     run.require_own()
@@ -96,7 +97,8 @@ def require_consistent(settings: Settings) -> None:
     """Check that the settings are consistent and that the files they name exist.
 
     Raises:
-        StackError: two settings contradict each other, or a file is missing; the message names the settings.
+        StackError: two settings contradict each other, a key is too short, a certificate is invalid, or a file is
+            missing; the message names the settings.
     """
     for name in settings:
         settings.files(name)
@@ -167,7 +169,7 @@ def _container_checks(settings: Settings, run: RunDir) -> Iterator[Callable[[], 
 
 
 def _require_limit(limit: int, needed: int, what: str, option: str) -> None:
-    """Check a hard resource limit. If it is too low, try to raise it for this process."""
+    """Check that a hard resource limit is high enough, or that this user may raise it."""
     soft, hard = resource.getrlimit(limit)
     if hard == resource.RLIM_INFINITY or hard >= needed:
         return
@@ -176,7 +178,7 @@ def _require_limit(limit: int, needed: int, what: str, option: str) -> None:
     except (ValueError, OSError):
         raise StackError(
             f"ulimit -H{option} allows {hard} {what}, and the services need {needed}",
-            f"ulimit -{option} {needed} as root, or more in /etc/security/limits.conf and a new login",
+            f"ulimit -{option} {needed} as root, or raise it in /etc/security/limits.conf and log in again",
         ) from None
 
 

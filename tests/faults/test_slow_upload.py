@@ -47,7 +47,7 @@ def test_samples_that_expired_meanwhile(store: JobStore) -> None:
                 store.redis.delete(*store.redis.scan_iter("rewardstack:jobs:*:input"))
             yield request
 
-    with pytest.raises(OverloadError, match="send them again"):
+    with pytest.raises(OverloadError, match="submit the job again"):
         store.submit(too_slowly(), "", "key")
     assert not list(store.redis.scan_iter("rewardstack:jobs:*:*"))
     assert store.redis.hlen("rewardstack:jobs:open") == 0

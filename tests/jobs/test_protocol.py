@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 import requests
 
+from rewardstack_rules.jobs.keys import SILENCE, WORKERS
 from tests.jobs.conftest import CHUNK_SIZE, KEY, OTHER_KEY, Site, left_behind, sample, site
 from tests.rules.test_refusals import refusal
 from tests.support.table import Table
@@ -239,6 +242,12 @@ def test_ended_jobs_are_reported(idle: Site) -> None:
     assert (states[queued], states[canceled]) == ("queued", "canceled")
     assert [*states].index(queued) < [*states].index(canceled)
     assert not {queued, canceled} & reported(OTHER_KEY).keys()
+
+
+def test_dead_worker(idle: Site) -> None:
+    """A worker whose heartbeats have ended is not counted, even if no other worker removes it."""
+    redis.Redis.from_url(idle.queue.url).zadd(WORKERS, {"dead": time.time() - SILENCE - 1})
+    assert "rewardstack_job_workers 0.0" in idle.server.get("/metrics").text.splitlines()
 
 
 def test_metrics(jobs: Site) -> None:

@@ -107,8 +107,15 @@ def test_nobody_reads() -> None:
 def saying(stdout: IO[str]) -> subprocess.CompletedProcess[str]:
     """Run a command that says something there."""
     command = "from services.stack.console import *; import sys; sys.exit(exit_status(lambda: say('a line')))"
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
-        [sys.executable, "-c", command], cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+        [sys.executable, "-c", command],
+        cwd=ROOT,
+        env=buffered,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
     )
 
 

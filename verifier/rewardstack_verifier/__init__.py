@@ -1,10 +1,10 @@
 """Extract, parse and compare final answers with pure functions, without a server, network or clock.
 
 The public functions are in `api`; `math_verify` has the interface of the Math-Verify library. `extraction` finds the
-answer in the response, `reading` parses its text into trees, `comparison` compares two trees by type, and `numbers`
+answer in the response, `reading` parses its text into trees, `comparison` compares two trees of answers, and `numbers`
 compares two expressions by value. `lexicon` has tables of words and units. `bounds` refuses texts that are too long or
-too deeply nested to parse. `transcript` finds the last assistant turn in a decoded response; trainers import it alone.
-The Flint library is loaded at the first comparison by value.
+too deeply nested to parse. `transcript` finds the last assistant turn in a decoded response; the client imports only
+this module. The Flint library is loaded at the first comparison that the fast path does not decide.
 
 A comparison can be slow, so a server works in two steps. `question.ask` and `shortcut.decide_fast_path` take linear
 time. `verification.decide` compares, and must run in a process that can be killed.
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # `api` is imported at first use, because a trainer imports only `transcript`.
+    # `api` is imported at first use, because the client imports only `transcript`.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rewardstack_verifier import api

@@ -12,15 +12,15 @@ BYTES_PER_TOKEN = 4
 
 
 class Quote(NamedTuple):
-    """The maximum cost of samples.
+    """The estimated cost of samples; completions are counted at their maximum length.
 
     Args:
         cached: number of samples whose scores are in the cache.
-        settled: number of samples that need no request: malformed samples, and samples without an answer.
-        unscored: number of the `settled` samples that are malformed.
+        settled: number of samples that get their score without a service: `unscored` ones, and those without an answer.
+        unscored: number of the `settled` samples that cannot be scored, for example because they are malformed.
         usage: requests, prompt tokens, and maximum completion tokens; `uncounted` is the number of requests whose
             tokens are estimated.
-        groups: number of groups whose members a judge compares.
+        groups: number of groups whose members a judge compares, without cached samples.
     """
 
     cached: int = 0

@@ -66,8 +66,9 @@ def create_frozen_vllm_engines(
 ) -> list[RemoteEngine]:
     """Start engines with frozen weights in this process's Ray cluster; return before they are up.
 
-    Each engine has a placement group on one node, with a bundle per GPU. With one GPU, the engine's actor uses the only
-    bundle. With several GPUs, each bundle is for a vLLM worker; the actor is on the same node and reserves nothing.
+    Each engine has a placement group on one node, with a bundle per GPU; without GPUs, it has one bundle. With one
+    bundle, the engine's actor uses it. With several, each bundle is for a vLLM worker, and the actor, on the same node,
+    reserves nothing.
     https://docs.ray.io/en/latest/ray-core/scheduling/placement-group.html
 
     Args:
@@ -82,10 +83,8 @@ def create_frozen_vllm_engines(
 
     uses_gpu = ray.cluster_resources().get("GPU", 0) > 0
     if options.tensor_parallel_size > 1 and not uses_gpu:
-        why = (
-            f"tensor_parallel_size: {options.tensor_parallel_size} needs GPUs, and the Ray cluster has none; leave it 1"
-        )
-        raise RequestError(why, "tensor_parallel_size")
+        why = f"{options.tensor_parallel_size} needs GPUs, and the Ray cluster has none; set it to 1"
+        raise RequestError(f"tensor_parallel_size: {why}", "tensor_parallel_size")
     if engine is None:
         from rewardstack.ray_judge.vllm_engine import FrozenVllmEngine as engine
     return [_start_engine(number, options, engine, uses_gpu=uses_gpu) for number in range(1, num_engines + 1)]

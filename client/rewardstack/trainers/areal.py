@@ -7,7 +7,8 @@ The route (how to score) is the row's `data_source`, else `REWARD_TYPE`. The ref
 
 AReaL 1.0.4 tries a call up to four times, with a timeout of 15 s per try (`areal/api/reward_api.py`). If the last try
 times out, AReaL logs a warning and uses the reward 0. If the last try raises an exception, so does AReaL. Therefore
-`reward` raises an exception after `TIMEOUT`, which is before AReaL's timeout.
+`reward` raises an exception after `TIMEOUT`, before AReaL's timeout. The 15 s also include the wait for a free worker
+process: start as many as calls run at a time, or AReaL's timeout comes first.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def reward(prompt: Any, completions: str, prompt_ids: Any, completion_ids: Any, 
     """Return the reward of a completion.
 
     Args:
-        prompt: the prompt with the chat template applied. A judge reads it if neither the row nor its `extra_info` has
-            a field in `TASKS`.
+        prompt: the prompt with the chat template applied. The scorer reads it if neither the row nor its `extra_info`
+            has a field in `TASKS`.
         completions: one completion, despite AReaL's name for the argument.
         prompt_ids: unused.
         completion_ids: unused.

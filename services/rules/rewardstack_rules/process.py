@@ -29,6 +29,11 @@ removes it before its first import, so that no file in the folder can replace a 
 """
 
 
+LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
+STANDARD = {*LIBRARIES, *(os.path.join(library, "lib-dynload") for library in LIBRARIES)}
+"""Folders of the standard library. They are found at import, because `sysconfig` is not thread-safe."""
+
+
 def module_command(module: str) -> list[str]:
     """Return the command that runs a module in a new interpreter, without imports from the working folder.
 
@@ -43,9 +48,7 @@ def import_path(*more: str) -> str:
     Args:
         more: folders to add at the end.
     """
-    libraries = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
-    standard = {*libraries, *(os.path.join(library, "lib-dynload") for library in libraries)}
-    paths = sorted(map(os.path.abspath, sys.path), key=lambda path: path not in standard)
+    paths = sorted(map(os.path.abspath, sys.path), key=lambda path: path not in STANDARD)
     return os.pathsep.join([*paths, *more])
 
 

@@ -1,6 +1,6 @@
 """Start a reward server: `python -m rewardstack_rules.run_reward_server --reward-type math_verifier --port 6000`.
 
-With `--workers` or `RELOAD=on`, the server runs under gunicorn. Without both, it is a single process, for tests, even
+With `--workers` or `RELOAD=on`, the server runs under gunicorn. Otherwise it is a single process, for tests, even
 if REWARD_WORKERS is set. It logs "Running on" once it accepts requests. Arguments override the environment variables of
 `settings_table.py`.
 """
@@ -59,8 +59,11 @@ def _require_libraries(program: str) -> None:
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description="Starts a rule-based reward server.")
-    parser.add_argument("--reward-type", help="what /get_reward scores by (REWARD_TYPE, else math_verifier)")
+    parser = argparse.ArgumentParser(prog=program, description="Start a reward server.")
+    parser.add_argument(
+        "--reward-type",
+        help="how /get_reward and other endpoints without a route score (REWARD_TYPE, else math_verifier)",
+    )
     parser.add_argument("--host", help="address to listen on (REWARD_HOST, else 0.0.0.0)")
     parser.add_argument("--port", help="port to listen on (REWARD_PORT, else 6000)")
     parser.add_argument("--dataset", help="file with rows of question and answer (DATASET_PATH, else none)")

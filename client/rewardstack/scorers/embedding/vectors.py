@@ -94,7 +94,7 @@ class Embedder:
         Args:
             texts: the texts, none of them empty.
             deadline: deadline of the batch.
-            cached: whether to read and write the cache, and to share requests with other callers.
+            cached: whether to read and write the cache, and to send equal texts of several callers once.
         """
         # Texts of similar length share a request, because servers pad all texts of a request to the longest one.
         ordered = sorted(set(texts), key=lambda text: (len(text), text))
@@ -136,7 +136,7 @@ class Embedder:
     def _wrong_size(self, cached_vectors: Mapping[str, Vector]) -> set[str]:
         """Return the texts whose cached vectors have another number of dimensions than the model.
 
-        If the model's number is not known yet, return no texts if all cached vectors have the same number, else all.
+        While the number of the model is unknown, return all texts if the cached vectors differ in theirs, else none.
         """
         sizes = {len(one) for one in cached_vectors.values()}
         size = self._dimensions or (sizes.pop() if len(sizes) == 1 else 0)

@@ -1,7 +1,7 @@
 """Find the scale of a judge's verdicts: the declared `score_range`, or the range in the text of the prompt template.
 
 Sentences with the word REWARD are searched first, then other sentences. A template with another range than the scale is
-rejected: with "from 1 to 10" in the text and a scale from 0 to 1, the worst verdict would be the best reward.
+rejected: with "from 1 to 10" in the text and a scale from 0 to 1, the worst verdict, 1, would be the best reward.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ def read_range(value: Any) -> Scale | None:
     """Parse a `score_range`; return None if there is none.
 
     Raises:
-        RequestError: `value` is not two numbers with the lower one first.
+        RequestError: `value` is not two numbers within `MAX_END` of 0 with the lower one first.
     """
     value = plain(value)
     if value is None:
         return None
     if not is_list(value) or len(value) != 2 or not all(is_finite(one) and abs(one) <= MAX_END for one in value):
-        raise field_error(FIELD, f"expected two numbers such as [1, 10], got {str(value)[:50]!r}")
+        raise field_error(FIELD, f"expected two numbers up to {MAX_END:,.0f}, such as [1, 10], got {str(value)[:50]!r}")
     scale = Scale(*map(float, value))
     if not scale.low < scale.high:
         raise field_error(FIELD, f"expected the lower end first, got [{value[0]:g}, {value[1]:g}]")

@@ -23,13 +23,13 @@ blueprint = Blueprint("openapi", __name__)
 ERROR_TEXTS = {
     400: "The request is malformed; `field` names the invalid field",
     401: "The API key is missing or unknown",
-    404: "The name is unknown; `error` lists the known names or the cause",
+    404: "The name or id is unknown; `error` lists the known names, or has the cause",
     408: "The request arrives too slowly; try again",
     409: "The request conflicts with an earlier one or with the job's status; `error` has the remedy",
-    413: "The body is longer than MAX_BODY_BYTES, has too many values, or is a job over the limit of its key",
+    413: "The body is longer than MAX_BODY_BYTES or has too many values, or the job exceeds a limit of the API key",
     415: "The Content-Type of the body is missing or not supported",
-    429: "A limit of the API key is exceeded; wait for Retry-After seconds",
-    503: "Every sample is `failed`, or the server is overloaded; try again, unless the reply has "
+    429: "A limit of the API key, or of all clients without keys, is exceeded; wait for Retry-After seconds",
+    503: "Samples are `failed`, there is no queue, or the server is overloaded; try again, unless the reply has "
     f"{BUDGET_HEADER}: the run has used up its budget",
 }
 SECURITY = {
@@ -47,13 +47,13 @@ class Operation:
         path: the endpoint's path.
         method: the HTTP method, in lower case.
         summary: what the operation does.
-        reply: schema name of the reply; empty for plain text.
+        reply: schema name of the reply; empty if it is not JSON.
         bodies: schema names of the bodies that the operation accepts; empty if it accepts none.
         scores: whether the operation scores samples. If it does, it accepts a deadline in a header and, except for
             `/v1/score` and `/v1/explain`, a reward type in the query.
         codes: status codes of errors, in addition to those that the other arguments imply.
         success: status code of a successful reply.
-        media: content type of the reply, if it is not JSON.
+        media: content type of the reply, if it is neither JSON nor plain text.
         parameters: additional parameters, in OpenAPI's format.
     """
 

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from rewardstack.errors import ServiceError
 from rewardstack.score import STATUSES
 from rewardstack_rules.jobs.delivery import Delivery
-from rewardstack_rules.jobs.keys import COUNTS, OPEN, STARTED, WORKERS
+from rewardstack_rules.jobs.keys import COUNTS, OPEN, SILENCE, STARTED, WORKERS
 from rewardstack_rules.jobs.link import connect, parse_errors, redis_errors
 
 COUNTERS = {
@@ -73,7 +73,7 @@ class JobsCollector(Collector):
         yield GaugeMetricFamily("rewardstack_queue_chunks", "Chunks in the queue.", waiting)
         oldest = self._delivery.longest_wait()
         yield GaugeMetricFamily("rewardstack_queue_oldest_seconds", "Wait of the oldest chunk in the queue.", oldest)
-        workers = self._redis.zcard(WORKERS)
+        workers = self._redis.zcount(WORKERS, self._redis.time()[0] - SILENCE, "+inf")
         yield GaugeMetricFamily("rewardstack_job_workers", "Workers with a recent heartbeat.", workers)
 
     def _counters(self) -> Iterable[Metric]:

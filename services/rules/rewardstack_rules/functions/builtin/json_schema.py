@@ -1,7 +1,7 @@
 """`json_schema`: 1 if the response's JSON is valid under a JSON Schema from the request, else 0.
 
-Patterns in a schema can make validation very slow, so it runs in a process that can be killed. A `$ref` resolves only
-within the schema; nothing is downloaded.
+Patterns in a schema can make validation very slow, so it runs in a process that can be killed. A `$ref` resolves within
+the schema, or to a meta-schema of JSON Schema; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from rewardstack_rules.functions.outcome import Outcome
 MAX_JSON = 100_000
 """Maximum number of characters in the response's JSON, and in the schema."""
 MAX_NESTING = 50
-"""Maximum depth of nested objects and lists."""
+"""Maximum depth of nested objects and lists in the response."""
 FENCE = "```"
 LABELS = ("", "json")
-"""Tags of fenced blocks that are read as JSON; a block without a tag is one of them."""
+"""Tags of fenced blocks that are read as JSON; empty for blocks without a tag."""
 THINK_END = "</think>"
 
 
 def json_schema(response: str, reference: str | None = None, *, schema: Any) -> Outcome:
-    """Validate the JSON in the last fenced block of a response, or the whole response if there is none.
+    """Validate the JSON in the last closed block with a tag of `LABELS`, or the whole response if there is none.
 
     Args:
         response: the policy's text; everything before the last `</think>` is ignored.
