@@ -247,7 +247,7 @@ def test_ended_jobs_are_reported(idle: Site) -> None:
 def test_dead_worker(idle: Site) -> None:
     """A worker whose heartbeats have ended is not counted, even if no other worker removes it."""
     redis.Redis.from_url(idle.queue.url).zadd(WORKERS, {"dead": time.time() - SILENCE - 1})
-    assert "rewardstack_job_workers 0.0" in idle.server.get("/metrics").text.splitlines()
+    assert "rewardstack_job_workers 0.0" in idle.server.get("/metrics", headers=KEY).text.splitlines()
 
 
 def test_metrics(jobs: Site) -> None:
