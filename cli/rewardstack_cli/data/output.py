@@ -155,7 +155,7 @@ class ScoreFile:
             try:
                 yield rewriter
             finally:
-                self._replaced_files.append(self._file)  # stays open, so that its lock is held until the end
+                self._replaced_files.append(self._file)  # keep the lock: another run may have the old file open
                 self._file = rewriter.finish()
                 path.replace(self.path)
 

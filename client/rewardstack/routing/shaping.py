@@ -34,7 +34,8 @@ class Shaping:
         scale: factor; not 0.
         shift: summand.
         clip: lowest and highest value; None for no bounds.
-        floor: final value of a response with the value `FLOORED`; None for the lower bound of `clip`.
+        floor: final value of a response with the value `FLOORED`; None for the lower bound of `clip`. Reward models
+            always have one of the two.
     """
 
     scale: float = 1.0
@@ -58,7 +59,7 @@ class Shaping:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The shaping fields of the route's table, without default values."""
+        """The shaping as fields of a table, without default values, and with `floor`."""
         values = {"scale": (self.scale, 1.0), "shift": (self.shift, 0.0)}
         fields: dict[str, Any] = {name: value for name, (value, default) in values.items() if value != default}
         fields |= {} if self.clip is None else {"clip": list(self.clip)}
@@ -87,7 +88,7 @@ def read_shaping(fields: Mapping[str, Any], error: Callable[[str, str], RouteErr
 
 
 def read_bounds(value: Any, error: Callable[[str], RouteError]) -> Bounds:
-    """Parse a pair of numbers, the lower bound first; raise `error(message)` if it is invalid."""
+    """Parse a pair of different numbers, the lower bound first; raise `error(message)` if it is invalid."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise error("must be two numbers, such as [0.2, 0.8]")
     for number in value:

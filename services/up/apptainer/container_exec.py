@@ -27,7 +27,7 @@ from services.up.services import LOADING, kind_of
 
 BACKEND = "apptainer"
 ENTRY_POINT = "/.singularity.d/runscript"
-"""Script that `apptainer run` starts in an image. For model servers, it starts the container image's entry point."""
+"""Script that `apptainer run` starts in an image: the entry point of the OCI image from which that was built."""
 PYTHON = "python"
 IMAGE = {"cache": "redis", "queue": "redis", "rules": "rules", "worker": "rules", "gateway": "gateway"}
 """Image by kind of service, except the images that depend on the machine."""
@@ -61,7 +61,7 @@ class ImageLauncher(Launcher):
         """Return the model of a server: a folder, or a name that the server looks up on the hub."""
         name = model_servers.served_model(server, settings, default_model(settings))
         local = os.path.isdir(name)
-        # Use the real path, because relative links in the folder start there.
+        # Relative links in the folder resolve only from its real path, which is therefore bound.
         return Model(os.path.realpath(name) if local else name, name, local)
 
     def serve(
@@ -76,7 +76,7 @@ class ImageLauncher(Launcher):
         return [ENTRY_POINT, *engine.arguments(vllm, model, listen, resolved, service)]
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
-        """Return the command of TEI. Its Prometheus port is any free one (0), because `port` serves metrics, too."""
+        """Return the command of TEI. Its Prometheus port is any free one (0), since `port` has metrics, too."""
         model = settings["EMBEDDING_MODEL"] or settings[f"EMBEDDING_{'GPU' if gpus else 'CPU'}_MODEL"]
         source = os.path.realpath(model) if os.path.isdir(model) else model
         listen = ["--hostname", "127.0.0.1", "--port", str(port), "--prometheus-port", "0"]
@@ -166,7 +166,7 @@ class ContainerExec:
         return [*command, "--home", _bind_path(self.run.caches), "--pwd", str(self.run.path), *nv, *binds]
 
     def _binds(self, program: Program) -> Iterator[str]:
-        """Yield the binds of a program. The run directory is last, because it may be inside another bound folder."""
+        """Yield the binds of a program. The stack's own folders are last, because they may be inside others."""
         yield _read_only(CHART_FILES)
         kind = kind_of(program.name)
         if IMAGE.get(kind) == "rules":
@@ -198,14 +198,14 @@ def images_runtime(settings: Settings, run: RunDir) -> Runtime:
     """Return the runtime that runs each program in its image.
 
     Raises:
-        StackError: Apptainer is not installed.
+        StackError: Apptainer is not installed, or too old.
     """
     programs = {"nginx": "nginx", "redis-server": "redis-server"}
     return Runtime(programs, ImageLauncher(), ContainerExec(settings, run, runtime()), BACKEND)
 
 
 def find_paths(arguments: Iterable[str]) -> list[Path]:
-    """Return the folders and files that arguments name by absolute path, and the targets of links in these folders.
+    """Return the folders and files that arguments name by absolute path, and those that links in these folders need.
 
     Links are followed, because the hub's client stores a model as a folder of links into its cache.
     """
@@ -220,7 +220,7 @@ def find_paths(arguments: Iterable[str]) -> list[Path]:
 
 
 def _link_targets(folder: Path) -> list[Path]:
-    """Return the targets of links in a folder and its direct subfolders, including intermediate links."""
+    """Return the folders and files to bind so that links in a folder and its direct subfolders resolve."""
     subfolders = [entry for entry in folder.iterdir() if entry.is_dir() and not entry.is_symlink()]
     links = [entry for parent in (folder, *subfolders) for entry in parent.iterdir() if entry.is_symlink()]
     bound = [folder]

@@ -40,7 +40,7 @@ def _match_any(names: object) -> str:
 _MONTHS, _WEEKDAYS = _number_by_name(MONTHS), _number_by_name(WEEKDAYS)
 _HALF = f"(?:(?P<morning>{_match_any(MORNING)})|(?P<afternoon>{_match_any(AFTERNOON)}))"
 _HALF_FIRST = _HALF.replace("<morning>", "<early>").replace("<afternoon>", "<late>")
-"""A pattern for the half of the day before an hour; `_HALF` is for the half after it."""
+"""Matches a word such as "a.m." that is written before the hour; `_HALF` matches one that is written after it."""
 _TIME = re.compile(
     rf"(?:{_HALF_FIRST} ?)?(?P<hour>\d{{1,2}}) ?"
     rf"(?:(?P<sign>:|{_match_any(HOUR)}) ?(?P<minute>[0-5]\d)?(?::[0-5]\d)?(?P<past>半)? ?(?:分|uhr|h|min)?)? ?{_HALF}?"
@@ -62,7 +62,7 @@ _DATES = tuple(
         r"(?:(?P<year>\d{4}) ?年 ?)?(?P<number>\d{1,2}) ?月 ?(?P<day>\d{1,2}) ?[日号]?",
     )
 )
-"""Formats of a date; digits are a date only if the format or the numbers show which one is the day."""
+"""Formats of a date. Digits are a date only if it is clear which number is the day: `13/4/2020`, but not `3/4/2020`."""
 
 
 def parse_time(tokens: list[Token]) -> Time:

@@ -54,8 +54,8 @@ def replace_decimal_comma(tokens: list[Token]) -> list[Token]:
     """Replace the only comma by a decimal point, and remove points between thousands: `1.234,56` becomes `1234.56`.
 
     Raises:
-        UnreadableError: there are brackets, no comma or several commas; or the comma is not between two numbers, or has
-            a space beside it.
+        UnreadableError: there is not exactly one comma, or there are brackets; or the comma is not between two whole
+            numbers, or has a space beside it.
     """
     commas = [at for at, token in enumerate(tokens) if token.text == ","]
     grouped = _count_thousands_tokens(tokens)
@@ -73,7 +73,7 @@ def replace_decimal_comma(tokens: list[Token]) -> list[Token]:
 
 
 def is_certainly_decimal(tokens: list[Token]) -> bool:
-    """Return whether a comma must be decimal: after 0 or grouped thousands, before a unit, or in an amount of money."""
+    """Return whether a comma must be decimal: after 0 or grouped thousands, before letters or `%`, or as in `$3,50`."""
     at = next((at for at, token in enumerate(tokens) if token.text == ","), 0)
     following = tokens[at + 2 : at + 3]
     units = any(token.kind == LETTERS or token.text in ("%", "€", "degree", "^") for token in following)

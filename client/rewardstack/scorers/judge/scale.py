@@ -115,7 +115,7 @@ def _mentioned_scales(text: str, *, with_criteria: bool) -> set[Scale]:
 
     Args:
         text: the text of the template.
-        with_criteria: whether to include sentences that do not mention a rating, or that mention criteria.
+        with_criteria: whether to include all sentences; else only those that mention a rating and no criteria.
     """
     text = _WORD.sub(lambda word: _WORD_VALUES[word[0].lower()], normalize("NFKC", text))
     sentences = [one for one in _SENTENCE.split(text) if one.strip()]

@@ -45,7 +45,7 @@ PROBE_SECONDS = 5.0
 PROBE_AGE_SECONDS = 1.0
 """Age at which the result of a probe expires, so that many requests cost one probe per second."""
 PROBE_TENANT = "readiness probe"
-"""Tenant of the probe. No client has this tenant, so processes that ran a client's samples do not run the probe."""
+"""Tenant of the probe. No client has it, so a process that belongs to a client's tenant never runs the probe."""
 STATS_SECONDS = 2.0
 """Timeout for the counts of all supervisors."""
 TENANTS = 1024
@@ -93,7 +93,7 @@ class Evaluator:
         is_wanted: IsWanted = always_wanted,
         while_waiting: WaitContext = nullcontext,
     ) -> list[Score]:
-        """Return one score for each request, in order; samples without a value follow their route's error policy.
+        """Return one score for each request, in order; errors follow the routes' policies, except `raise`.
 
         Args:
             requests: the samples.
@@ -210,7 +210,7 @@ class Evaluator:
         return route.target.kind != "rule" or route.leaf_target(source) == CODE
 
     def _check_judges(self) -> None:
-        """Check the API keys and URLs of judges and reward models; raise SettingsError if one is invalid."""
+        """Check keys and URLs of judges, and keys of reward models; raise SettingsError if one is invalid."""
         check_urls(self._client_settings)
         for judge in self._routes.judges.values():
             named = JudgeConfig(judge)
@@ -278,7 +278,7 @@ class Evaluator:
         return self._client_settings.cache_url
 
     def service_health(self) -> list[ServiceHealth]:
-        """Return the health of the judges and the embedding server."""
+        """Return the health of the judges, the reward models and the embedding server."""
         return run(service_health(self._client_settings.with_current_servers(), self._routes))
 
     @property
