@@ -91,7 +91,7 @@ def _ending(one: Mapping[str, Any]) -> str:
         return f'<p class="bad">Failed, missed its bound: {escape(beyond)}.</p>\n'
     output = escape("\n".join(one["said"]))
     if one["state"] == "skipped":
-        return f'<p class="soft">Left out:</p>\n<pre>{output}</pre>\n'
+        return f'<p class="soft">Skipped:</p>\n<pre>{output}</pre>\n'
     return f'<p class="bad">Failed with exit status {one["status"]}. Last output:</p>\n<pre>{output}</pre>\n'
 
 

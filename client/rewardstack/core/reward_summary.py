@@ -123,8 +123,9 @@ def problem_of(extra: Mapping[str, Any]) -> Any:
 def _text(value: Any, depth: int = 2) -> str:
     """Return a short text for a problem or reference; different values usually have different texts."""
     if isinstance(value, str):
-        ends = value[:COMPARED_CHARACTERS], value[-COMPARED_CHARACTERS:]
-        return value if len(value) <= 2 * COMPARED_CHARACTERS else f"{len(value)} {ends[0]}{ends[1]}"
+        if len(value) <= 2 * COMPARED_CHARACTERS:
+            return value
+        return f"{len(value)} {value[:COMPARED_CHARACTERS]}{value[-COMPARED_CHARACTERS:]}"
     if isinstance(value, Mapping):
         value = [*value.values()]
     if isinstance(value, (list, tuple)):

@@ -362,8 +362,7 @@ class Cache(Generic[P]):
             if isinstance(outcome, Score):
                 scored[index] = replace_invalid(outcome)
             else:
-                sample.key = keys[index]
-                unscored[index] = sample if inline is None else Sample(sample.item, outcome, sample.key)
+                unscored[index] = Sample(sample.item, outcome, keys[index])
             if time.monotonic() - yielded_at > INLINE_SECONDS:
                 await asyncio.sleep(0)
                 yielded_at = time.monotonic()

@@ -154,7 +154,7 @@ class Outage:
             deadline: deadline of the call.
         """
         endpoints = self._endpoints()
-        if not [endpoint for endpoint in endpoints if endpoint.stalls[method].is_active]:
+        if not any(endpoint.stalls[method].is_active for endpoint in endpoints):
             return ()
         up = [endpoint for endpoint in endpoints if endpoint.failure.down_since == math.inf]
         available = [endpoint for endpoint in up if endpoint.limiter.is_available] or up
@@ -180,10 +180,8 @@ class Outage:
 
     def is_hopeless(self, method: str, timeout: AttemptTimeout) -> bool:
         """Return whether a queued call comes too late: the service is stalled, and the call has little time left."""
-        deadline = timeout.deadline
-        if not self._stalls(method, deadline):
-            return False
-        return timeout.remaining() < (1 - MIN_SHARE) * deadline.effective_timeout
+        seconds = timeout.deadline.effective_timeout
+        return timeout.remaining() < (1 - MIN_SHARE) * seconds and bool(self._stalls(method, timeout.deadline))
 
     async def wait_for_probe(self, deadline: SharedDeadline) -> None:
         """Start probing; wait for the first probe only if the last failure is outdated."""

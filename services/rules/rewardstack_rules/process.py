@@ -29,8 +29,8 @@ removes it before its first import, so that no file in the folder can replace a 
 """
 
 
-LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
-STANDARD = {*LIBRARIES, *(os.path.join(library, "lib-dynload") for library in LIBRARIES)}
+_LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
+STANDARD = {*_LIBRARIES, *(os.path.join(library, "lib-dynload") for library in _LIBRARIES)}
 """Folders of the standard library. They are found at import, because `sysconfig` is not thread-safe."""
 
 

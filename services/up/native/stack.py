@@ -189,12 +189,9 @@ def describe(
     secrets, urls, has_rules = Secrets(run), model_servers.urls(settings, chosen), settings["RULES"] == "on"
     redis_servers = [programs.redis(service, settings, run, secrets) for service in ("cache", "queue") if has_rules]
     inputs = Inputs(settings, run, secrets, urls, redis_servers)
-    wanted_ports = model_servers.wanted_ports(settings, chosen)
-    embedding_port = (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.find_free()
-    if EMBEDDING in chosen:
-        wanted_ports[ports.EMBEDDING_BACKEND] = ports.LOOPBACK, embedding_port
+    wanted_ports = _ports(settings, chosen, running)
     backends = [programs.rules(settings, run, inputs)] if has_rules else []
-    backends += ModelPrograms(settings, run, inputs, runtime.launcher).describe(chosen, embedding_port)
+    backends += ModelPrograms(settings, run, inputs, runtime.launcher).describe(chosen, wanted_ports)
     redis_programs = [server.program(settings, runtime.executables, run) for server in redis_servers]
     workers = programs.workers(settings, inputs) if has_rules else []
     nginx = programs.gateway(runtime.executables["nginx"], settings, run)
@@ -214,6 +211,15 @@ def describe(
         next(iter(redis_servers), None),
         runtime.backend,
     )
+
+
+def _ports(settings: Settings, chosen: Sequence[ModelServer], running: Running | None) -> dict[str, tuple[str, int]]:
+    """Return the address and port of the stack's ports by name; the embedding server keeps its internal port."""
+    wanted = model_servers.wanted_ports(settings, chosen)
+    if EMBEDDING in chosen:
+        before = running.ports.get(ports.EMBEDDING_BACKEND) if running else None
+        wanted[ports.EMBEDDING_BACKEND] = ports.LOOPBACK, before or ports.find_free()
+    return wanted
 
 
 def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
@@ -271,7 +277,7 @@ class ModelPrograms:
         self._gpus = machine.gpus()
         self._free = [gpu.name for gpu in self._gpus]
 
-    def describe(self, chosen: Sequence[ModelServer], embedding_port: int) -> list[Program]:
+    def describe(self, chosen: Sequence[ModelServer], wanted_ports: Mapping[str, tuple[str, int]]) -> list[Program]:
         """Return the programs of the chosen servers.
 
         Raises:
@@ -282,7 +288,7 @@ class ModelPrograms:
         if REWARD_MODEL in chosen:
             found.append(self._reward_model())
         if EMBEDDING in chosen:
-            found.append(self._embedding(embedding_port))
+            found.append(self._embedding(wanted_ports[ports.EMBEDDING_BACKEND][1]))
         return found
 
     def _judges(self, judges: Sequence[ModelServer]) -> list[Program]:

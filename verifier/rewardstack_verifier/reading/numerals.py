@@ -65,8 +65,7 @@ def parse_number_words(words: list[str], language: str = "") -> Fraction | None:
     chinese = _parse_chinese("".join(words))
     if chinese is not None:
         return chinese
-    rows_by_language = _languages()
-    rows = [row for name, row in rows_by_language.items() if language in ("", name)]
+    rows = (row for name, row in _languages().items() if language in ("", name))
     return next((value for row in rows if (value := _parse_signed(words, row)) is not None), None)
 
 

@@ -326,7 +326,7 @@ def _trial_key(plan: Plan, model: Model) -> Hashable:
     The key has the server, the model, the names of the fields, and whether temperature and `top_p` are 1, because some
     servers accept only 1.
     """
-    options, answers = plan.options, plan.valid_answers(plan.rubric[: plan.options.max_criteria])
+    options, answers = plan.options, plan.valid_answers(plan.chunks[0])
     fields = make_frame(options, model.name, dialect=model.dialect, answers=answers).fields
     uses_ones = "temperature" in fields and options.temperature == 1, "top_p" in fields and options.top_p == 1
     return plan.destination, model.name, bool(options.labels), fields, uses_ones

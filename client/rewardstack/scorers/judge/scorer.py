@@ -227,7 +227,7 @@ class Judge(Relayable[Plan]):
         """
         destination, size = sample.destination, sample.options.batch_size
         width = size or (math.inf if self._rate else len(destination.urls) * self._settings.max_connections)
-        return BatchKey(1, (destination, size) if size else destination, width, sample.shown.problem)
+        return BatchKey(1, (destination, size), width, sample.shown.problem)
 
     def portable(self, item: Item, sample: Plan) -> Item:
         """Return the item to send to a reward server; its `extra_info` has the template's text in place of its path."""

@@ -87,6 +87,7 @@ class Launcher:
         from rewardstack_rules.isolation.process import die_with_parent
 
         self._control = control
+        # What forked processes call is imported before the fork: an import would copy memory pages in each of them.
         self._die_with_parent, self._set_limits = die_with_parent, processes.set_limits
         self._confinement, self._executing = confinement, executing
         self._programs = {
