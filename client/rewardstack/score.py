@@ -29,7 +29,8 @@ class Request:
     Args:
         data_source: name of the data set, which selects the route (the scorer and its policies).
         solution_str: the response of the policy, as a string or chat messages; the last assistant turn counts.
-        ground_truth: a reference, a list of references, `{"target": …}` with either, or None if none is needed.
+        ground_truth: a reference, or a list of references. Either may be inside an object, as `{"target": …}`. None if
+            no reference is needed.
         extra_info: options of the scorer, and `server_url`, `api_key` and `timeout` (seconds) for this sample.
     """
 
@@ -47,8 +48,9 @@ class Item:
         solution: the last assistant turn of the policy's response.
         references: the references that pass the filters in `extra_info` (such as `target_gt`), in order.
         extra: the request's `extra_info`; empty if that is None.
-        data_source: the `data_source` of the request; if that is an alias of a reward function, the route's name.
-        messages: the whole response, as chat messages or with turn headers; None if `solution` is the whole response.
+        data_source: the `data_source` of the request.
+        messages: the whole response, as chat messages or a string with turn headers; None if `solution` is the whole
+            response.
     """
 
     solution: str
@@ -65,8 +67,9 @@ class Usage(NamedTuple):
         requests: number of requests, including retries.
         prompt_tokens: prompt tokens, as the servers report them.
         completion_tokens: completion tokens, as the servers report them.
-        uncounted: number of requests minus the number of replies that reported tokens. Negative for a score that counts
-            a reply whose request an earlier score has counted.
+        uncounted: number of requests minus the number of replies that reported tokens. A request and its reply may be
+            counted in the usages of different scores. The number is then negative in the usage that counts only the
+            reply.
     """
 
     requests: int = 0
@@ -87,7 +90,7 @@ class Usage(NamedTuple):
         requests = f"{self.requests:,} request{'s' if self.requests > 1 else ''}"
         if self.uncounted >= self.requests:
             return f"{requests}, tokens unknown"
-        unknown = f", those of {self.uncounted:,} unknown" if self.uncounted > 0 else ""
+        unknown = f" (unknown for {self.uncounted:,} of the requests)" if self.uncounted > 0 else ""
         tokens = f"{_brief(self.prompt_tokens)} prompt and {_brief(self.completion_tokens)} completion tokens"
         return f"{requests}, {tokens}{unknown}"
 
@@ -103,19 +106,19 @@ class Score:
     """The score of one sample.
 
     Args:
-        value: the reward; None if there is none (then `status` is `unscored` or `failed`).
+        value: the reward; None if the sample has no score (then `status` is `unscored` or `failed`).
         status: `ok`, `fallback` (a substitute score), `unscored` (bad data) or `failed` (infrastructure).
         reason: explanation of the score; may be empty.
         source: the scorer, such as `rule:gsm8k`; not the `data_source`.
         cached: whether the value was read from a cache.
         latency_ms: milliseconds from the call to this score.
         label_mass: total probability of the judge's labels; set only for judges with `verdict: "logprob"`.
-        parts: the values of the reward's components, by name; None if it has none.
-        agreement: share of the votes with the most frequent value; None without several votes.
+        parts: the values of the reward's components, by name; None if the reward has no components.
+        agreement: share of the votes with the most frequent value; None if the score does not come from several votes.
         field: the invalid field of an `unscored` sample, such as `extra_info.temperature`; empty if the cause is not a
             single field.
         usage: usage of model servers; None if no request was sent, e.g. for a cached score or a rule. If several
-            samples share a request, only one of their scores has its usage, so that a sum counts the request once.
+            samples share a request, only one of their scores has the usage of the request, so that sums count it once.
         volatile: whether scoring the sample again may give another value, e.g. because a program reached its time
             limit. Such a score is not cached.
     """
@@ -170,6 +173,23 @@ class Score:
             "latency_ms": self.latency_ms,
             "label_mass": self.label_mass or 0.0,
         }
+
+    def copy(self, usage: Usage | None = None) -> Score:
+        """Return a copy that can be changed without changing this score; the copy gets the given `usage`."""
+        return Score(
+            self.value,
+            self.status,
+            self.reason,
+            self.source,
+            self.cached,
+            self.latency_ms,
+            self.label_mass,
+            None if self.parts is None else dict(self.parts),
+            self.agreement,
+            self.field,
+            usage,
+            self.volatile,
+        )
 
     def with_value(self, value: float | None) -> Score:
         """Return a copy with another value."""

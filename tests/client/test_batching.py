@@ -319,3 +319,32 @@ async def test_slot() -> None:
     [error] = await late
     assert isinstance(error, DeadlineError) and "1 of 2 members of its group have arrived" in str(error)
     assert [["newer", "b"]] == send.batches
+
+
+async def test_a_second_caller_of_a_queued_item() -> None:
+    """While an item is queued, answers to others extend the deadline of each caller that waits for it."""
+    send = Lengths()
+    send.go.clear()
+    batcher: Batcher[str, int] = Batcher(send)
+    single = BatchKey(1, max_in_flight=1)
+    deadlines = [Deadline(60), Deadline(60)]
+    first = asyncio.create_task(batcher.ask(["a", "bb", "ccc"], [single] * 3, deadlines[0], ["a", "bb", "ccc"]))
+    await until(lambda: send.batches)
+    second = asyncio.create_task(batcher.ask(["ccc"], [single], deadlines[1], ["ccc"]))
+    await asyncio.sleep(0.01)
+    unextended = Deadline(60)  # created after both, so its time is up last unless theirs are extended
+    await asyncio.sleep(0.01)
+    send.go.set()
+    await until(lambda: len(send.batches) == 2)
+    assert all(deadline.remaining() > unextended.remaining() for deadline in deadlines)
+    assert ([1, 2, 3], [3]) == (await first, await second)
+    assert [["a"], ["bb"], ["ccc"]] == send.batches
+
+
+async def test_a_cancelled_single_item_is_dropped() -> None:
+    """If the only caller of a single item is cancelled, the item's batch is cancelled."""
+    send = Held()
+    waiting = asyncio.create_task(Batcher(send).ask_one("a", BatchKey()))
+    await until(lambda: send.sent)
+    await leave(waiting)
+    assert [["a"]] == send.cancelled

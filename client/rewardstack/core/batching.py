@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rewardstack.core.deadline import Deadline, SharedDeadline, timeout_message
@@ -25,7 +26,8 @@ WINDOW = 0.001
 SLICE = 512
 """Number of items to handle before yielding to the event loop."""
 GRACE = 0.02
-"""Seconds that a caller waits beyond its deadline, because the time limit of its request may end at the same time."""
+"""Seconds that a caller waits beyond its deadline. If its request times out at the same moment, the caller still
+gets the error of the request, which names the cause."""
 
 ABANDONED = "dropped: all callers were cancelled"
 SHUTTING_DOWN = "dropped: the client is shutting down"
@@ -41,10 +43,10 @@ class BatchKey(NamedTuple):
         size: maximum number of items in a batch.
         name: items with different names are in different queues: they are never in one batch, and do not wait for each
             other.
-        max_in_flight: maximum number of items in flight, to save memory: an item in flight needs 15 kB, because it has
-            coroutines and a request body; one that waits in this module needs 5 kB.
-        affinity: a caller's items with equal affinity are sent one after another, so that the server can reuse the
-            cached prefix.
+        max_in_flight: maximum number of items in flight. The limit saves memory: an item in flight needs 15 kB for
+            coroutines and a request body, and an item that waits in this module needs 5 kB.
+        affinity: equal for items whose prompts begin with the same text, e.g. the same problem. A caller's items with
+            equal affinity are sent one after another, so that the model server can reuse its cache of that text.
         max_wait: seconds that a partial batch waits for more items; None for the batcher's window.
         slot: an item replaces a queued item with the same slot, and the callers of both get the outcome of the new
             item; None for no slot.
@@ -69,23 +71,90 @@ class BatchKey(NamedTuple):
         return self._replace(name=(self.name, caller)) if self.per_caller else self
 
 
+class _Wait:
+    """A caller's wait for the outcomes of its items; one future for all items is cheaper than one future for each.
+
+    Args:
+        count: number of items.
+
+    Attributes:
+        done: is set when all items have outcomes.
+    """
+
+    __slots__ = ("_missing", "done")
+
+    def __init__(self, count: int) -> None:
+        self._missing = count
+        self.done = asyncio.get_running_loop().create_future()
+        self._set_done()
+
+    def count_outcome(self) -> None:
+        """Record that an item has its outcome."""
+        self._missing -= 1
+        self._set_done()
+
+    def _set_done(self) -> None:
+        if not self._missing and not self.done.done():
+            self.done.set_result(None)
+
+    async def until(self, deadline: Deadline | SharedDeadline) -> None:
+        """Wait until all items have outcomes, or until `GRACE` after the deadline, which may change meanwhile."""
+        while self._missing and (left := deadline.remaining() + GRACE) > 0:
+            await asyncio.wait((self.done,), timeout=left if left < math.inf else None)
+
+
 @dataclass(slots=True, eq=False)
 class Call(Generic[T, R]):
-    """A submitted item that callers wait for; `share_key` is equal for items that can share one call."""
+    """A submitted item that callers wait for; `share_key` is equal for items that can share one call.
+
+    While the call is queued for a single caller, `deadline` is that caller's own. This saves memory, because most calls
+    of a large batch are queued. When the call is sent or another caller joins, `deadline` becomes a `SharedDeadline`.
+    """
 
     item: T
     share_key: Hashable
     queue: _Queue[T, R]
-    outcome: asyncio.Future[R | Exception]
-    deadline: SharedDeadline
+    deadline: Deadline | SharedDeadline
     slot: Hashable = None
     task: asyncio.Task[object] | None = None
+    outcome: R | Exception | None = None
+    is_done: bool = False
+    wait: _Wait | None = None
+    other_waits: list[_Wait] | None = None
+
+    def add_wait(self, wait: _Wait) -> None:
+        """Add a caller's wait; the second and later ones need a list."""
+        if self.is_done:  # with `asyncio.eager_task_factory`, a batch may end while its items are submitted
+            wait.count_outcome()
+        elif self.wait is None:
+            self.wait = wait
+        elif self.other_waits is None:
+            self.other_waits = [wait]
+        else:
+            self.other_waits.append(wait)
+
+    def set_outcome(self, outcome: R | Exception) -> None:
+        """Set the outcome, and tell the callers."""
+        self.task, self.outcome, self.is_done = None, outcome, True
+        if self.wait is not None:
+            self.wait.count_outcome()
+        for wait in self.other_waits or ():
+            wait.count_outcome()
+
+    def join(self, deadline: Deadline | SharedDeadline) -> None:
+        """Let the callers of `deadline` wait for the call, too."""
+        if isinstance(self.deadline, Deadline):
+            self.queue.leave(self.deadline)
+            self.deadline = SharedDeadline(self.deadline)
+            self.queue.enter(self.deadline)
+        self.deadline.merge(deadline)
 
 
 class _Queue(Generic[T, R]):
     """The unsent calls with one `BatchKey.name`.
 
-    If `max_in_flight` limits the queue, each answer extends the deadlines of the calls that still wait in it.
+    If `max_in_flight` limits the queue, each answered batch extends the deadlines of the calls that still wait in the
+    queue, unless all items of the batch have failed.
     """
 
     def __init__(self, queue_id: Hashable, key: BatchKey) -> None:
@@ -99,11 +168,18 @@ class _Queue(Generic[T, R]):
 
     def add(self, call: Call[T, R]) -> None:
         self.waiting.append(call)
+        self.enter(call.deadline)
+
+    def enter(self, deadline: Deadline | SharedDeadline) -> None:
         if self.is_bounded:
-            call.deadline.enter_queue(self)
+            deadline.enter_queue(self)
+
+    def leave(self, deadline: Deadline | SharedDeadline) -> None:
+        if self.is_bounded:
+            deadline.leave_queue(self)
 
     def find_by_slot(self, slot: Hashable) -> Call[T, R] | None:
-        """Return the queued call with this slot; None if there is none."""
+        """Return the queued call with this slot; None if no queued call has it."""
         return None if slot is None else next((call for call in self.waiting if call.slot == slot), None)
 
     def take(self) -> list[Call[T, R]]:
@@ -113,9 +189,10 @@ class _Queue(Generic[T, R]):
             self.timer = None
         count = min(self.key.size, len(self.waiting), self.key.max_in_flight - self.in_flight)
         calls = [self.waiting.popleft() for _ in range(int(count))]
-        if self.is_bounded:
-            for call in calls:
-                call.deadline.leave_queue(self)
+        for call in calls:
+            self.leave(call.deadline)
+            if isinstance(call.deadline, Deadline):
+                call.deadline = SharedDeadline(call.deadline)
         self.in_flight += len(calls)
         return calls
 
@@ -124,12 +201,12 @@ class Batcher(Generic[T, R]):
     """Sends items in batches.
 
     Args:
-        send: sends a batch, and returns an outcome for each item in order within the shared deadline. If it raises for
-            a batch of several items, or returns a wrong number of outcomes, each item is sent again alone, so that only
-            the bad one fails.
+        send: sends a batch before the shared deadline, and returns an outcome for each item, in order. If `send` raises
+            for a batch of several items, or returns a wrong number of outcomes, each item is sent again alone, so that
+            only the bad item fails.
         window: seconds that a partial batch waits for more items; 0 for one iteration of the event loop.
         has_failed: returns whether an outcome is a failure; failed items are sent again if a caller with more time has
-            joined.
+            joined since they were sent.
     """
 
     def __init__(
@@ -153,28 +230,29 @@ class Batcher(Generic[T, R]):
         deadline: Deadline | SharedDeadline,
         share_keys: Sequence[Hashable] | None = None,
     ) -> list[R | Exception]:
-        """Return the outcome of each item, in order; a `DeadlineError` if it has none at the deadline.
+        """Return the outcome of each item, in order; a `DeadlineError` for an item without an outcome at the deadline.
 
-        Partial batches are sent after all items are submitted. If the caller is cancelled, calls without another caller
-        are dropped.
+        No partial batch is sent before all items are submitted. If the caller is cancelled, calls without another
+        caller are dropped.
 
         Args:
             items: the items to send.
             keys: the batch key of each item.
             deadline: the caller's deadline, or a deadline that several callers share.
             share_keys: a value for each item. Items with equal values share a call if they wait or are in flight at the
-                same time; an item with None does not. None instead of the list: no item shares a call.
+                same time. An item whose value is None shares no call. Without `share_keys`, no item shares a call.
         """
         calls: list[Call[T, R]] = [None] * len(items)  # type: ignore[list-item]
+        wait = _Wait(len(items))
         try:
-            await self._submit_all(calls, items, keys, deadline, share_keys)
-            await wait_for_all([call.outcome for call in calls], deadline)
+            await self._submit_all(calls, items, keys, deadline, share_keys, wait)
+            await wait.until(deadline)
         except asyncio.CancelledError:
             if isinstance(deadline, Deadline):  # each caller of a `SharedDeadline` sets this in its own `Deadline`
                 deadline.is_abandoned = True
             _drop_abandoned(calls)
             raise
-        return [call.outcome.result() if call.outcome.done() else self._timeout_error(call, deadline) for call in calls]
+        return [call.outcome if call.is_done else self._timeout_error(call, deadline) for call in calls]  # type: ignore[misc]
 
     async def _submit_all(
         self,
@@ -183,41 +261,42 @@ class Batcher(Generic[T, R]):
         keys: Sequence[BatchKey],
         deadline: Deadline | SharedDeadline,
         share_keys: Sequence[Hashable] | None,
+        wait: _Wait,
     ) -> None:
-        """Submit the items, and store the call of each in `calls`; until then, no timer sends a partial batch."""
+        """Submit the items and store their calls in `calls`. Until all are submitted, timers send no partial batch."""
         self._submitting += 1
         try:
             for count, index in enumerate(_sending_order(keys), 1):
-                calls[index] = self._submit(
+                call = calls[index] = self._submit(
                     items[index], keys[index], deadline, share_keys[index] if share_keys else None
                 )
+                call.add_wait(wait)
                 if count % SLICE == 0:
                     await asyncio.sleep(0)
         finally:
             self._submitting -= 1
 
     async def ask_one(self, item: T, key: BatchKey) -> R:
-        """Wait for the outcome of an item, without a time limit. Return it, or raise it if it is an exception."""
-        outcome = await asyncio.shield(self._submit(item, key, Deadline(math.inf), None).outcome)
+        """Wait for the outcome of an item, without a time limit. Return the outcome; raise it if it is an exception."""
+        [outcome] = await self.ask([item], [key], Deadline(math.inf))
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
     def _timeout_error(self, call: Call[T, R], deadline: Deadline | SharedDeadline) -> Exception:
-        queue_state = f"{call.queue.in_flight} other samples are in flight before it"
+        queue_state = f"{call.queue.in_flight} other samples are in flight before this sample"
         if call.queue.key.max_wait is not None and call in call.queue.waiting:
             queue_state = f"{len(call.queue.waiting)} of {call.queue.key.size:g} members of its group have arrived"
         return DeadlineError(timeout_message(deadline, call.deadline, queue_state))
 
     def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share_key: Hashable) -> Call[T, R]:
-        """Return the call for an item: one with the same `share_key`, else with the same slot, else a new one.
+        """Return the call for an item: a call with the same `share_key`, else one with the same slot, else a new call.
 
-        A call with the same slot is still queued, and gets the item in place of its previous one.
+        A call with the same slot is still queued; `item` replaces the previous item of this call.
         """
-        shared_deadline = deadline if isinstance(deadline, SharedDeadline) else SharedDeadline(deadline)
         shared_call = self._shared.get(share_key) if share_key is not None else None
         if shared_call is not None and not shared_call.deadline.is_abandoned:
-            shared_call.deadline.merge(shared_deadline)
+            shared_call.join(deadline)
             return shared_call
         loop = asyncio.get_running_loop()
         queue_id = loop, key.name
@@ -227,11 +306,11 @@ class Batcher(Generic[T, R]):
         if (queued_call := queue.find_by_slot(key.slot)) is not None:
             self._stop_sharing(queued_call)
             queued_call.item, queued_call.share_key = item, share_key
-            queued_call.deadline.merge(shared_deadline)
+            queued_call.join(deadline)
             if share_key is not None:
                 self._shared[share_key] = queued_call
             return queued_call
-        call = Call(item, share_key, queue, loop.create_future(), shared_deadline, key.slot)
+        call = Call(item, share_key, queue, deadline, key.slot)
         if share_key is not None:
             self._shared[share_key] = call
         queue.add(call)
@@ -274,12 +353,11 @@ class Batcher(Generic[T, R]):
     async def _send_batch(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
         """Send a batch and set the outcomes of its calls; stop if all callers are cancelled."""
         deadline, task = calls[0].deadline, asyncio.current_task()
-        for call in calls[1:]:
-            deadline.merge(call.deadline)
-            call.deadline = deadline
+        assert isinstance(deadline, SharedDeadline), "set when the call left its queue"
         for call in calls:
-            call.task = task
-        outcomes: Sequence[R | Exception] = [ServiceError(ABANDONED)] * len(calls)
+            deadline.merge(call.deadline)
+            call.deadline, call.task = deadline, task
+        outcomes: Sequence[R | Exception] = ()
         try:
             if not deadline.is_abandoned:
                 outcomes = await self._outcomes(calls, deadline)
@@ -295,14 +373,13 @@ class Batcher(Generic[T, R]):
                 task.uncancel()
         finally:
             queue.in_flight -= len(calls)
-            self._set_outcomes(calls, outcomes)
+            self._set_outcomes(calls, outcomes or [ServiceError(ABANDONED)] * len(calls))
 
     def _set_outcomes(self, calls: Iterable[Call[T, R]], outcomes: Sequence[R | Exception]) -> None:
         for call, outcome in zip(calls, outcomes, strict=True):
-            call.task = None
-            self._stop_sharing(call)
-            if not call.outcome.done():
-                call.outcome.set_result(outcome)
+            if not call.is_done:
+                self._stop_sharing(call)
+                call.set_outcome(outcome)
 
     def _stop_sharing(self, call: Call[T, R]) -> None:
         if call.share_key is not None and self._shared.get(call.share_key) is call:
@@ -311,24 +388,27 @@ class Batcher(Generic[T, R]):
     async def _outcomes(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
         """Return the outcomes of a batch in order: results or errors.
 
-        Failed calls are sent again if a caller with more time has joined. If sending a batch raises an exception, each
-        of its calls is sent alone.
+        Failed calls are sent again if a caller with more time has joined since they were sent. If sending a batch
+        raises an exception, each of its calls is sent alone.
         """
-        outcomes: dict[int, R | Exception] = {}
-        unsent: Sequence[int] = range(len(calls))
+        outcomes: dict[Call[T, R], R | Exception] = {}
+        unsent = calls
         try:
             while unsent:
                 sent_with = deadline.attempt_bounds
-                results = await self._send([calls[index].item for index in unsent], deadline)
+                results = await self._send([call.item for call in unsent], deadline)
                 if len(results) != len(unsent):
                     raise ValueError(f"{len(results)} outcomes for {len(unsent)} items")
                 outcomes.update(zip(unsent, results, strict=True))
                 has_more_time = deadline.attempt_bounds > sent_with
-                unsent = [index for index in unsent if self._has_failed(outcomes[index])] if has_more_time else ()
-            return [outcomes[index] for index in range(len(calls))]
+                unsent = [*compress(unsent, map(self._has_failed, results))] if has_more_time else ()
+            return [*map(outcomes.__getitem__, calls)]
         except Exception as error:  # noqa: BLE001 - the error becomes the outcome, or the calls are sent again
             if len(calls) == 1:
                 return [error]
+        return await self._send_each(calls, deadline)
+
+    async def _send_each(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
         return await asyncio.gather(*(self._send_alone(call, deadline) for call in calls))
 
     async def _send_alone(self, call: Call[T, R], deadline: SharedDeadline) -> R | Exception:
@@ -339,7 +419,7 @@ class Batcher(Generic[T, R]):
 
 
 def _drop_abandoned(calls: Iterable[Call[Any, Any] | None]) -> None:
-    """Cancel the tasks of calls without a caller; entries of `calls` that were not submitted are None."""
+    """Cancel the tasks of calls whose callers are all cancelled; `calls` has None for an item not yet submitted."""
     tasks = {call.task for call in calls if call is not None and call.task and call.deadline.is_abandoned}
     for task in tasks:
         task.cancel()
@@ -351,10 +431,3 @@ def _sending_order(keys: Sequence[BatchKey]) -> Iterable[int]:
     for index, key in enumerate(keys):
         groups.setdefault(key.affinity, []).append(index)
     return (index for members in groups.values() for index in members)
-
-
-async def wait_for_all(outcomes: Iterable[asyncio.Future[Any]], deadline: Deadline | SharedDeadline) -> None:
-    """Wait until all outcomes are set, or until `GRACE` after the deadline, which may change meanwhile."""
-    pending = {outcome for outcome in outcomes if not outcome.done()}
-    while pending and (left := deadline.remaining() + GRACE) > 0:
-        _, pending = await asyncio.wait(pending, timeout=left if left < math.inf else None)

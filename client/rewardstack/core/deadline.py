@@ -59,7 +59,8 @@ class Deadline:
     """The deadline of one caller, which waits for one or more requests.
 
     Attributes:
-        service: service to which the caller's last request was passed, where it may still be queued; None at first.
+        service: the service that handles the caller's last request, even if the request is still queued; None before
+            the first request.
         effective_timeout: `timeout`, or `limit` if that is shorter.
         limit_at: when `limit` ends, on `time.monotonic()`; infinity without a limit.
         is_abandoned: whether the caller was cancelled.
@@ -107,9 +108,9 @@ class SharedDeadline:
     """The deadline of a call (a request or a batch) that several callers share: the latest of their deadlines.
 
     Attributes:
-        attempt_bounds: what limits an attempt: the callers' longest timeout in seconds, and the time on
-            `time.monotonic()` at which the last of their total timeouts ends.
-        service: service to which the call was last passed, where it may still be queued; None at first.
+        attempt_bounds: limits an attempt to send the call: the longest `timeout` of the callers, and their latest
+            `limit_at`.
+        service: the service that handles the call, even if the call is still queued; None before a service handles it.
 
     Args:
         deadline: the first caller's deadline.
@@ -139,11 +140,12 @@ class SharedDeadline:
     @property
     def is_abandoned(self) -> bool:
         """Whether all callers were cancelled."""
-        return all(deadline.is_abandoned for deadline in self._deadlines.values())
+        # Callers are usually cancelled in the order in which they joined, so the last one is the last to be cancelled.
+        return all(deadline.is_abandoned for deadline in reversed(self._deadlines.values()))
 
-    def merge(self, other: SharedDeadline) -> None:
-        """Add all callers of `other` to this call."""
-        for deadline in other._deadlines.values():
+    def merge(self, other: Deadline | SharedDeadline) -> None:
+        """Add the caller of `other` to this call; if `other` is a `SharedDeadline`, add all its callers."""
+        for deadline in (other,) if isinstance(other, Deadline) else other._deadlines.values():
             self.join(deadline)
 
     def join(self, deadline: Deadline) -> None:
@@ -158,7 +160,7 @@ class SharedDeadline:
             deadline.enter_queue(queue)
 
     def set_service(self, service: Service) -> None:
-        """Set the service that got the call; if a caller gives up, its error reports the state of this service."""
+        """Set the service that handles the call; if a caller gives up, its error reports the state of this service."""
         self.service = service
         for deadline in self._deadlines.values():
             deadline.service = service
@@ -202,8 +204,8 @@ class SharedDeadline:
 class AttemptTimeout:
     """The time limit of the attempts to send a call; it grows when callers with more time join.
 
-    A retry continues the time limit of the previous attempt. But if the service has answered some request since that
-    time limit started, the service is alive, and the retry starts a new one.
+    A retry continues the time limit of the previous attempt. But if the service has answered any request since that
+    time limit started, the service is alive, and the retry starts a new time limit.
 
     Args:
         deadline: the deadline that all callers share.
@@ -222,7 +224,9 @@ class AttemptTimeout:
         return min(self.since + timeout, limit_at) - time.monotonic()
 
 
-def timeout_message(deadline: Deadline | SharedDeadline, call_deadline: SharedDeadline, queue_state: str) -> str:
+def timeout_message(
+    deadline: Deadline | SharedDeadline, call_deadline: Deadline | SharedDeadline, queue_state: str
+) -> str:
     """Return the error message of a timeout, with the known state of the service.
 
     Args:

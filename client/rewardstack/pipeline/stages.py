@@ -44,7 +44,7 @@ RESERVED_SECONDS = 5.0
 SUBSTITUTES_PER_CHECK = 8
 """Number of substitutes that a thread computes before the time limit is checked."""
 FINGERPRINT_ITEM = Item("1", ("1",), {"temperature": 0})
-"""The item whose cache key is a scorer's fingerprint; at temperature 0, a judge's key does not depend on the run."""
+"""A scorer's fingerprint is its cache key for this item; at temperature 0, a judge's key does not depend on the run."""
 
 P = TypeVar("P")
 Stage = Callable[[Sequence[Item], Context], Awaitable[list[Score]]]
@@ -101,7 +101,7 @@ class Chain(Generic[P]):
         return settled._replace(cached=len(samples) - cached_scores.count(None), usage=usage, groups=groups)
 
     async def fingerprint(self, context: Context) -> str | None:
-        """Return the cache key of `FINGERPRINT_ITEM`; None if it has no deterministic key.
+        """Return the cache key of `FINGERPRINT_ITEM`; None if this item has no deterministic key.
 
         Raises:
             ServiceError, ConfigError: see `Scorer.keys`.
@@ -202,9 +202,9 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """Warns about samples without a score, and replaces failed samples by substitutes if the policy is `lexical`.
+    """Warns about samples without a score, and gives failed samples substitute scores if the policy is `lexical`.
 
-    Under any other policy, a substitute from a reward server becomes `failed`.
+    Under any other policy, a sample that a reward server scored with a substitute becomes `failed`.
     """
 
     scorer: Scorer[Any]
@@ -295,7 +295,7 @@ class Cache(Generic[P]):
         if missing:
             scored.update(zip(missing, await self.stage([unscored[index] for index in missing], context), strict=True))
         if context.trace is not None and context.trace.rescore and cached[0] is not None:
-            with context.trace.substep("scored again", {"note": "the score is the one from the cache"}) as trace:
+            with context.trace.substep("scored again", {"note": "the result is still the cached score"}) as trace:
                 rescore_context = replace(context, trace=trace)
                 _, unscored = await self._score_inline(samples, [None], [0], rescore_context)
                 await self.stage([*unscored.values()], rescore_context) if unscored else None
@@ -331,7 +331,7 @@ class Cache(Generic[P]):
 
     def _key_facts(self, sample: Sample[P], key: Key | None) -> Record:
         if key is not None:
-            bound = None if key.deterministic else "scores of this key vary, so it is valid in one run or process only"
+            bound = None if key.deterministic else "scores vary, so the key is valid only within one run or process"
             return drop_none({"key": key.text, "note": bound})
         if not self.cache.is_enabled:
             return {"key": "none: the cache is off"}
@@ -362,7 +362,8 @@ class Cache(Generic[P]):
             if isinstance(outcome, Score):
                 scored[index] = replace_invalid(outcome)
             else:
-                unscored[index] = Sample(sample.item, outcome, keys[index])
+                sample.key = keys[index]
+                unscored[index] = sample if inline is None else Sample(sample.item, outcome, sample.key)
             if time.monotonic() - yielded_at > INLINE_SECONDS:
                 await asyncio.sleep(0)
                 yielded_at = time.monotonic()
@@ -384,7 +385,7 @@ class Cache(Generic[P]):
             for index, key in lookups.items():
                 scores[index] = cached.get(key.text)
         if context.trace is not None:
-            place = "Redis" if self.cache.link.is_configured else "none beside this process's memory (REWARD_CACHE_URL)"
+            place = "Redis" if self.cache.link.is_configured else "no Redis: REWARD_CACHE_URL is not set"
             context.trace.note("the cache", {"place": place, **_describe_cached(scores[0])})
 
     def _is_plausible(self, ranges: Mapping[str, tuple[float, float]], key: str, score: Score) -> bool:
@@ -422,7 +423,10 @@ class Batch(Generic[P]):
     async def _send(
         self, samples: Sequence[Sample[P]], deadline: SharedDeadline, context: Context | None = None
     ) -> Sequence[Score | ConfigError]:
-        """Return the scores of a batch; if the scorer raises, a ConfigError or a `failed` score for each sample.
+        """Return the scores of a batch.
+
+        If the scorer raises a ConfigError, return this error for each sample. If it raises another exception, return a
+        `failed` score for each sample.
 
         Args:
             samples: samples of one or several callers.
@@ -476,7 +480,10 @@ def _samples(items: Sequence[Item], prepared: Sequence[P | Score]) -> list[Sampl
 
 
 def _service_time(context: Context) -> float | None:
-    """Return the time limit of the service in seconds, None for no limit; `lexical` reserves time for substitutes."""
+    """Return the time limit of the service in seconds; None for no limit.
+
+    Under the policy `lexical`, a part of the call's time is reserved for substitutes.
+    """
     if context.ends_at == math.inf:
         return None
     left = context.ends_at - time.monotonic()
@@ -484,7 +491,7 @@ def _service_time(context: Context) -> float | None:
 
 
 def _share_key(sample: Sample[Any], key: BatchKey) -> Hashable:
-    """Return a value that is equal for samples that can share one score; None if the sample cannot share."""
+    """Return a value that is equal for samples that can share one score; None if this sample cannot share a score."""
     if key.slot is not None:
         return key.name, key.slot, sample.item.solution
     return sample.key.text if sample.key is not None and sample.key.deterministic else None
@@ -497,7 +504,7 @@ def _is_failed(outcome: Score | Exception) -> bool:
 def _cacheable(outcomes: Iterable[tuple[Key | None, Score]]) -> list[tuple[str, Score]]:
     """Return the scores that may be cached, with their keys and without usage."""
     return [
-        (key.text, score if score.usage is None else replace(score, usage=None))
+        (key.text, score if score.usage is None else score.copy())
         for key, score in outcomes
         if key is not None and score.status == "ok" and not score.volatile
     ]
@@ -512,7 +519,7 @@ def replace_invalid(score: Score) -> Score:
     if score.status not in ("ok", "fallback"):
         return score
     if value is None or not math.isfinite(value):
-        return Score.failed(f"{value} is no reward", score.source)
+        return Score.failed(f"the value is {value}, not a finite number", score.source)
     others = {"label_mass": score.label_mass, "agreement": score.agreement, **(score.parts or {})}
     for name, number in others.items():
         if number is not None and not math.isfinite(number):
@@ -521,7 +528,7 @@ def replace_invalid(score: Score) -> Score:
 
 
 def copy_for_caller(score: Score, elapsed: float, *, cached: bool = False) -> Score:
-    """Return a copy of a shared score that the caller may change; the first copy gets the usage of the score.
+    """Return a copy of a shared score, so that the caller may change the copy; only the first copy gets the usage.
 
     Args:
         score: a score that the cache and other callers may share; its usage is removed.
@@ -529,21 +536,11 @@ def copy_for_caller(score: Score, elapsed: float, *, cached: bool = False) -> Sc
             has no latency.
         cached: whether this process read the score from a cache.
     """
-    usage, score.usage = score.usage, None
-    return Score(
-        score.value,
-        score.status,
-        score.reason,
-        score.source,
-        cached or score.cached,
-        elapsed if cached else score.latency_ms or elapsed,
-        score.label_mass,
-        None if score.parts is None else dict(score.parts),
-        score.agreement,
-        score.field,
-        usage,
-        score.volatile,
-    )
+    copied = score.copy(score.usage)
+    score.usage = None
+    copied.cached = cached or score.cached
+    copied.latency_ms = elapsed if cached else score.latency_ms or elapsed
+    return copied
 
 
 def _without_substitute(score: Score) -> Score:
@@ -560,8 +557,8 @@ async def fall_back(
         source: name of the scorer.
         substitutes: functions that compute the substitutes, by position in `scores`.
         scores: scores of the samples, in order.
-        ends_at: end of the call, on `time.monotonic()`. Samples without a substitute stay failed at this time, or after
-            `SUBSTITUTES_SECONDS`.
+        ends_at: end of the call, on `time.monotonic()`. Samples that have no substitute by then, or after
+            `SUBSTITUTES_SECONDS`, stay failed.
     """
     failed = [index for index in substitutes if scores[index].status == "failed"]
     if not failed:

@@ -42,18 +42,18 @@ from rewardstack.transport.reply_faults import Replicas, ReplyFaults
 PROBE_AFTER = 2.0
 """Seconds without an answer after which a liveness probe is sent."""
 HEALTH_TIMEOUT = 3.0
-"""Timeout of the liveness probe in seconds; it succeeds with any HTTP reply."""
+"""Timeout of the liveness probe in seconds. The probe succeeds with any HTTP reply."""
 LOG_AFTER = 3.0
 """Seconds after which a failure is logged if requests still wait; shorter failures are not logged."""
 MIN_STUCK = 2.0
 """Minimum seconds after which a request counts as stuck."""
 FIRST_STUCK = 10.0
-"""Seconds after which a request counts as stuck if the usual latency of its path is unknown, because no request with
-this path was answered yet; at most half of the timeout."""
+"""Seconds after which a request counts as stuck if no request with its path was answered yet. The usual latency of the
+path is then unknown. If half of the request's timeout is shorter, it is used instead."""
 RECHECK_INTERVAL = 0.5
 """Seconds until the next check of a stuck request that cannot be hedged yet."""
 STUCK_FACTOR = 2.0
-"""A request is stuck once it has waited this many times as long as the slowest recent request."""
+"""A request is stuck once it has waited for the latency of the slowest recent request, multiplied by this factor."""
 LATENCY_DECAY = 0.99
 """Factor by which each answer reduces the slowest recent latency."""
 
@@ -67,7 +67,7 @@ log = logging.getLogger(__name__)
 
 
 class LatencyTracker:
-    """Tracks the recent latency of a service by path, because a verdict takes longer than the list of models."""
+    """Tracks the recent latency of a service for each URL path: a completion takes longer than a list of models."""
 
     def __init__(self) -> None:
         self._slowest: dict[str, float] = {}
@@ -83,7 +83,12 @@ class LatencyTracker:
         return self._answered_at > moment
 
     def stuck_after(self, path: str, otherwise: float) -> float:
-        """Return the seconds after which a request counts as stuck; `otherwise` before the first answer of its path."""
+        """Return the seconds after which a request counts as stuck.
+
+        Args:
+            path: path of the request.
+            otherwise: the result if no request with this path was answered yet.
+        """
         slowest = self._slowest.get(path)
         return max(MIN_STUCK, otherwise if slowest is None else STUCK_FACTOR * slowest)
 
@@ -91,14 +96,14 @@ class LatencyTracker:
 class Attempt:
     """An attempt to send a request, in the caller's task.
 
-    On timeout, if the endpoint hangs, or if the hedge is answered first, the attempt cancels the caller's task;
+    The attempt cancels the caller's task on a timeout, when the endpoint hangs, or when the hedge is answered first.
     `hedge_result` then returns or raises the outcome. A separate task per attempt would double the overhead of a
     request.
 
     Args:
         endpoint: the endpoint that receives the request.
         message: the request.
-        timeout: the timeout that all callers share.
+        timeout: the timeout, which all callers of the request share.
         send_hedge: sends the request again; None to disable hedging.
 
     Attributes:
@@ -157,7 +162,7 @@ class Attempt:
         hedge = self._send_hedge()
         if hedge is None:
             return min(seconds_left, RECHECK_INTERVAL)
-        if self._hedge_task is not None:  # an earlier hedge, which may wait for the same hanging server
+        if self._hedge_task is not None:  # the earlier hedge may have reached a server that hangs, too
             self._hedge_task.cancel()
         self._hedge_task, self.hedged_at = hedge, time.monotonic()
         self.hedges += 1
@@ -284,14 +289,14 @@ class Endpoint:
         session: HTTP session.
         latency: latency tracker, which all endpoints of the service share.
         is_awaited: returns whether a caller waits for the service.
-        may_eject: returns whether an endpoint may be ejected, because enough other endpoints are available.
+        may_eject: returns whether enough other endpoints are available, so that an endpoint may be ejected.
         has_others: returns whether the service has other endpoints.
         on_stall: called when a request times out, to start probes.
         moves: whether the service may move. Then a server that rejects the key counts as unreachable, because it may
             belong to another job that now uses the address.
 
     Raises:
-        SettingsError: the environment sets a proxy for the URL that is not an HTTP proxy.
+        SettingsError: the proxy that the environment sets for the URL is not an HTTP proxy.
     """
 
     def __init__(
@@ -333,7 +338,10 @@ class Endpoint:
         self._gateway_check: asyncio.Task[bool] | None = None
 
     def cause(self) -> str:
-        """Return why requests have no answer yet, or why one timed out since the last answer; empty for none."""
+        """Return the current failure, and how long requests have waited for an answer.
+
+        If there is neither, return why the last request timed out; empty if a request has succeeded since.
+        """
         causes = [str(self.failure)] if self.failure.error is not None else []
         if self._attempts:
             causes.append(self._describe_silence())
@@ -342,11 +350,11 @@ class Endpoint:
     def _describe_silence(self) -> str:
         since = next(iter(self._attempts)).sent_at
         count, seconds = len(self._attempts), time.monotonic() - since
-        requests = f"{count} request{'s' if count > 1 else ''} of ours"
+        requests = f"{count} request{'s' if count > 1 else ''} of this process"
         if self._alive_at >= since:
-            return f"{self._shown_url} lives and is working on {requests}, the oldest sent {seconds:.1f} s ago"
+            return f"{self._shown_url} is up and is working on {requests}, the oldest sent {seconds:.1f} s ago"
         accepted = "accepted the connection and has" if seconds > CONNECT_TIMEOUT else "has"
-        return f"{self._shown_url} {accepted} sent nothing for {seconds:.1f} s; {requests} wait there"
+        return f"{self._shown_url} {accepted} sent nothing for {seconds:.1f} s (waiting there: {requests})"
 
     @property
     def is_trial_due(self) -> bool:
@@ -359,7 +367,7 @@ class Endpoint:
         return self.failure.down_since < math.inf or any(stall.is_active for stall in self.stalls.values())
 
     def record_timeout(self, attempt: Attempt) -> str:
-        """Record that an attempt timed out, and return the cause; `cause` then returns it until the next answer."""
+        """Record that an attempt timed out, and return the cause, which is kept until a request succeeds."""
         self._timeout_cause = self.cause()
         message, probe_message = attempt.message, attempt.message.probe_message
         is_cheap = message.body is None or probe_message is not None
@@ -374,7 +382,7 @@ class Endpoint:
 
         Args:
             message: the message to send.
-            timeout: the timeout that all callers share.
+            timeout: the timeout, which all callers of the request share.
             send_hedge: sends a stuck message again; None to disable hedging.
 
         Raises:
@@ -410,7 +418,8 @@ class Endpoint:
     async def _probe_first(self, probe_message: Message | None, timeout: AttemptTimeout) -> None:
         """Probe an endpoint that recently did not accept requests, before it gets a real request.
 
-        Without a `probe_message`, send GET /health if the endpoint did not answer, else nothing.
+        Without a `probe_message`, the probe is GET /health, and is sent only to an endpoint that hangs. A Ray actor
+        gets no such probe.
         """
         if probe_message is None and (not self._is_hanging or is_actor(self.url)):
             return
@@ -432,7 +441,8 @@ class Endpoint:
         self._register(attempt, seconds_left if send_hedge is None else min(seconds_left, MIN_STUCK))
         is_answered = is_alive = True
         try:
-            result = await self._exchange(message, headers)
+            reply = await send(self._session, message.method, self.url + message.path, message.body, headers)
+            result = parse_reply(reply, message.read)
             self._latency.record_answer(message.path, attempt.sent_at)
             return result, True
         except asyncio.CancelledError:
@@ -441,12 +451,13 @@ class Endpoint:
             self._record_lost_race(attempt)
             return result, False
         except ServiceError as error:
+            error = self._without_other_server(error)
             is_alive = not isinstance(error, UnreachableError)
             attempt.end()  # a later interruption would look like the caller's cancellation
             if isinstance(error, OverloadError) and error.status in REPLICA_STATUSES:
                 await self.is_gateway(timeout.remaining())
             self._record_failure(error, attempt.sent_at)
-            raise
+            raise error
         finally:
             attempt.end()
             if is_alive:
@@ -454,14 +465,16 @@ class Endpoint:
                 self.stalls[message.method].record_answer()
             self._unregister(attempt, is_answered=is_answered)
 
-    async def _exchange(self, message: Message, headers: Mapping[str, str]) -> Any:
-        try:
-            reply = await send(self._session, message.method, self.url + message.path, message.body, headers)
-            return parse_reply(reply, message.read)
-        except RejectedError as error:
-            if not self._moves or error.status != UNAUTHORIZED:
-                raise
-            raise UnreachableError(f"{error}; its key is not the one that {VARIABLE} has for it") from error
+    def _without_other_server(self, error: ServiceError) -> ServiceError:
+        """Return the error, or an UnreachableError if the service may move and the server does not accept the key.
+
+        In this case, the service has probably moved, and the server at its old address belongs to another job.
+        """
+        if not (self._moves and isinstance(error, RejectedError) and error.status == UNAUTHORIZED):
+            return error
+        moved = UnreachableError(f"{error}; the server does not accept the key in {VARIABLE}")
+        moved.__cause__ = error
+        return moved
 
     def _record_failure(self, error: ServiceError, sent_at: float) -> None:
         """Update the limiter and the failure state after a failed attempt."""
@@ -490,12 +503,13 @@ class Endpoint:
     def _record_lost_race(self, attempt: Attempt) -> None:
         """Record that another endpoint answered the hedge first.
 
-        If this opens the circuit, interrupt all attempts that are about as old, or older.
+        If this opens the circuit, interrupt all attempts that were sent before this attempt, or at most `MIN_STUCK`
+        seconds after it.
         """
         if not self._may_eject(self):
             return
         seconds = time.monotonic() - attempt.sent_at
-        error = UnreachableError(f"{self._shown_url}: no answer within {seconds:.1f} s, and another endpoint answered")
+        error = UnreachableError(f"{self._shown_url}: no answer within {seconds:.1f} s, but another endpoint answered")
         self._is_hanging = True
         self.failure.record(error, attempt.sent_at)
         self.limiter.record_failure(ejects=True)
@@ -576,7 +590,7 @@ class Endpoint:
         """
         error = await self._send_probe(HEALTH, seconds)
         if error is not None and is_down(error):
-            if type(error) is not type(self.failure.error):  # an original error of the same type is more specific
+            if type(error) is not type(self.failure.error):  # else keep the earlier error, which says more
                 self.failure.record(error)
             self.failure.last_error_at = time.monotonic()
             for stall in self.stalls.values():
@@ -614,7 +628,7 @@ class Endpoint:
 
         Args:
             attempt: the request.
-            otherwise: seconds after which it counts as stuck if no request with its path has been answered yet.
+            otherwise: seconds after which it counts as stuck if no request with the same path was answered yet.
         """
         now, since = time.monotonic(), attempt.hedged_at
         left = since + 2**attempt.hedges * self._latency.stuck_after(attempt.message.path, otherwise) - now
@@ -635,7 +649,7 @@ class Endpoint:
     async def is_gateway(self, seconds: float) -> bool:
         """Return whether the endpoint is a gateway, so that a retry may reach another replica.
 
-        The endpoint is asked only until it has answered once.
+        Once the endpoint has answered, it is not asked again.
 
         Args:
             seconds: maximum seconds to wait for the answer; the result is False without an answer.

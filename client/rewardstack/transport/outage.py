@@ -6,8 +6,8 @@ unavailable in one of two ways:
 - Down (`EndpointFailure.down_since`): it recovers with an answer to `GET /health`.
 - Stalled (`Stall`): it is up, but left requests of one HTTP method unanswered for a whole timeout. It recovers with an
   answer to a request of this method. The background probe is a cheap request if there is one. Otherwise, it is the
-  request that timed out. This request may have caused the stall, so a caller's request is also sent at growing
-  intervals.
+  request that timed out. This request may have caused the stall, so a request of a caller is also sent as a trial, at
+  growing intervals.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rewardstack.transport.message import Message
 
 PROBE_TIMEOUT = 1.0
-"""Seconds that an unavailable endpoint has to answer a probe."""
+"""Timeout of a probe of an unavailable endpoint, in seconds."""
 PROBE_PAUSES = 0.5, 5.0
 """Minimum and maximum seconds between two probes."""
 PROBE_FACTOR = 5
@@ -39,11 +39,12 @@ OUTDATED_AFTER = 10.0
 REPEAT_AFTER = 5.0
 """Seconds before a request that timed out is sent again as a probe."""
 MAX_GAP = 0.5
-"""Maximum seconds between a timeout and the sending of the next request that belongs to the same stall."""
+"""A stall continues if the next request that times out was sent at most this many seconds after the last timeout.
+Otherwise, a new stall begins."""
 MIN_SHARE = 0.9
 """A call fails fast if a stall has lasted for this share of the call's timeout. The share is below 1, because a call
-spends part of its timeout on other requests. A call that was queued for this share is no longer sent to a stalled
-service."""
+spends part of its timeout on other requests. A call that has spent this share of its timeout in a queue is no
+longer sent to a stalled service."""
 
 
 class Stall:
@@ -65,7 +66,7 @@ class Stall:
 
     @property
     def is_active(self) -> bool:
-        """Whether a request timed out and none was answered since."""
+        """Whether a request has timed out, and no request was answered since then."""
         return self._last_timeout_at > self._answered_at
 
     @property
@@ -75,7 +76,7 @@ class Stall:
 
     @property
     def is_probe_due(self) -> bool:
-        """Whether a probe is due."""
+        """Whether `probe` may be sent now; a probe that is not cheap has to wait `REPEAT_AFTER` seconds longer."""
         since = self._next_trial_at + (0.0 if self.is_cheap else REPEAT_AFTER)
         return self.is_active and time.monotonic() >= since
 
@@ -86,7 +87,7 @@ class Stall:
         now = time.monotonic()
         if not self.is_active or sent_at > self._last_timeout_at + MAX_GAP:
             self._since = sent_at
-        if sent_at > self._last_timeout_at:  # else it was in flight together with the request that timed out before
+        if sent_at > self._last_timeout_at:  # else both requests were in flight at the same time
             pause = backoff(EJECTION_FIRST, EJECTION_MAX, self._times - 1) if self._times else 0.0
             self._next_trial_at = now + pause
             self._times += 1
@@ -98,7 +99,7 @@ class Stall:
         """Return whether to send a caller's request as a trial, to test whether the stall is over.
 
         Args:
-            timeout: the caller's timeout in seconds, for which no other trial starts.
+            timeout: the caller's timeout in seconds. No other trial starts before it has passed.
         """
         now = time.monotonic()
         if self.is_cheap or now < max(self._next_trial_at, self._trial_until):
@@ -147,7 +148,9 @@ class Outage:
         return max(ends) - time.monotonic()
 
     def _stalls(self, method: str, deadline: SharedDeadline) -> Sequence[Stall]:
-        """Return the stalls of all available endpoints; none unless each has lasted about as long as a call waits.
+        """Return the stalls of all available endpoints, if all have lasted for `MIN_SHARE` of the call's timeout.
+
+        Otherwise, return an empty sequence.
 
         Args:
             method: HTTP method of the call.
@@ -166,7 +169,7 @@ class Outage:
         """Raise if all available endpoints are stalled, unless this request should test for recovery.
 
         Raises:
-            UnreachableError: the endpoints have been stalled for at least the time that the call would wait.
+            UnreachableError: all available endpoints have been stalled for at least `MIN_SHARE` of the call's timeout.
         """
         stalls = self._stalls(method, deadline)
         if not stalls:
@@ -176,12 +179,15 @@ class Outage:
             return
         seconds = max(stall.seconds for stall in stalls)
         causes = "; ".join(stall.cause for stall in stalls)
-        raise UnreachableError(f"{causes}; no {method} answered for {seconds:.1f} s, failing fast until one is")
+        raise UnreachableError(
+            f"{causes}; no {method} was answered for {seconds:.1f} s, failing fast until a request is answered"
+        )
 
     def is_hopeless(self, method: str, timeout: AttemptTimeout) -> bool:
         """Return whether a queued call comes too late: the service is stalled, and the call has little time left."""
-        seconds = timeout.deadline.effective_timeout
-        return timeout.remaining() < (1 - MIN_SHARE) * seconds and bool(self._stalls(method, timeout.deadline))
+        if not self._stalls(method, timeout.deadline):
+            return False
+        return timeout.remaining() < (1 - MIN_SHARE) * timeout.deadline.effective_timeout
 
     async def wait_for_probe(self, deadline: SharedDeadline) -> None:
         """Start probing; wait for the first probe only if the last failure is outdated."""

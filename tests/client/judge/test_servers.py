@@ -203,8 +203,10 @@ def test_temperature_that_is_not_taken(judge: StrictJudge, monkeypatch: pytest.M
 @each(["openai, a model that thinks"])
 def test_temperatures(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes temperature 1 alone is found out before a batch with others, whose keys hold what is really sent."""
-    score([sample("hot", temperature=1), *(sample(f"cold {number}", temperature=0) for number in range(32))])
+    batch = [sample("hot", temperature=1), *(sample(f"cold {number}", temperature=0) for number in range(32))]
+    score(batch)
     assert judge.refused() <= 8
+    assert all(one.cached for one in score(batch))
     monkeypatch.setenv("REWARDSTACK_RUN_ID", "another run")
     assert not score([sample("cold 1", temperature=0)])[0].cached
 
@@ -238,7 +240,7 @@ def test_probabilities(judge: StrictJudge) -> None:
 @each(WITHOUT)
 def test_no_probabilities(judge: StrictJudge) -> None:
     """`verdict: "logprob"` of a judge that gives none is an error of who configured it, and names the remedy."""
-    with pytest.raises(ConfigError, match="returns no token probabilities for small.*leave `verdict` out") as raised:
+    with pytest.raises(ConfigError, match="the judge returns none for small; leave `verdict` out") as raised:
         score([sample(verdict="logprob"), sample("another", verdict="logprob")])
     assert "extra_info.verdict" == raised.value.field
     assert "ok" == score([sample()])[0].status
@@ -263,7 +265,7 @@ def test_check(ask: Ask, monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
             done = run_check()
             assert 0 == done.status, done.out + done.err
             assert "verdict 0.750" in done.out and "small" in done.out
-            assert ("no verdict 'logprob'" in done.out) == (not judge.server["top_logprobs"])
+            assert ("verdict 'logprob' cannot be used" in done.out) == (not judge.server["top_logprobs"])
             assert ("label mass 0.90" in done.out) == bool(judge.server["top_logprobs"])
 
 
@@ -294,7 +296,7 @@ def test_paths(urls: list[str], path: str) -> None:
 def test_mixed_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equivalent judges, of which some have a version at the end and some not, are an error that names them."""
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", "http://127.0.0.1:9,http://127.0.0.1:9/v2")
-    says = "LLM_JUDGE_SERVER_URL: .*127.0.0.1:9/v2: either all or none of equivalent judges"
+    says = "LLM_JUDGE_SERVER_URL: .*127.0.0.1:9/v2: either all or none of a judge's URLs"
     for extra in ({}, {"api_key": "mine"}):
         with pytest.raises(SettingsError, match=says) as raised:
             score([sample(**extra)])
@@ -306,7 +308,7 @@ def test_mixed_addresses_of_a_sample(judge: StrictJudge) -> None:
     """Where a sample names such judges itself, it alone has no score, and a reason that names the field."""
     one, two = score([sample(), sample(server_url="http://127.0.0.1:9,http://127.0.0.1:9/v2")])
     assert ("ok", "unscored") == (one.status, two.status)
-    assert two.reason.startswith("extra_info.server_url: ") and "either all or none of equivalent judges" in two.reason
+    assert two.reason.startswith("extra_info.server_url: ") and "either all or none of a judge's URLs" in two.reason
 
 
 @each(["azure"])

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from rewardstack.core.deadline import SharedDeadline
@@ -22,6 +23,7 @@ from rewardstack.scorers.judge.api import Api, api_path
 from rewardstack.scorers.judge.conversation import ShownParts
 from rewardstack.scorers.judge.labels import LabelTokens
 from rewardstack.scorers.judge.models import Model, Models
+from rewardstack.scorers.judge.options import Options
 from rewardstack.scorers.judge.plan import Plan
 from rewardstack.scorers.judge.reply import (
     Choice,
@@ -71,7 +73,10 @@ class Calls:
         self._next_trial: LruCache[Hashable, float] = LruCache(MAX_SERVERS)
 
     def is_accepted(self, plan: Plan, model: Model) -> bool:
-        """Return whether no trial is needed: the server is recognized, or has answered a request with these fields."""
+        """Return whether the judge is known to accept the plan's fields, so that it needs no trial request.
+
+        This is known if the server is recognized, or if it has answered a request with the same fields.
+        """
         return not model.dialect.is_guessed or self._next_trial.get(_trial_key(plan, model)) == NO_TRIAL
 
     async def send_trial(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
@@ -94,7 +99,7 @@ class Calls:
                 TRIAL_SHARE * deadline.remaining(), self._send_trial_once(key, lock, plan, model, deadline)
             )
         except (ServiceError, asyncio.TimeoutError) as error:
-            log.debug("the trial request to the judge failed, its supported fields are unknown: %s", error)
+            log.debug("the trial request to the judge failed, so its supported fields are unknown: %s", error)
 
     async def _send_trial_once(
         self, key: Hashable, lock: asyncio.Lock, plan: Plan, model: Model, deadline: SharedDeadline
@@ -148,18 +153,11 @@ class Calls:
         note = "" if len(values) == len(outcomes) else f"{len(values)} of {len(outcomes)} votes"
         return Verdict(combine(values, plan.options.aggregate), note, agreement=agreement(values, len(outcomes)))
 
-    async def _text_verdict(
+    def _text_verdict(
         self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline
-    ) -> Verdict:
-        """Return the verdict in a text reply; if the reply has none, request it once more."""
-        options, question = plan.options, (plan.user_message(reference, plan.rubric), ())
-
-        def read(reply: Choice, model: Model, _: Answers) -> Verdict:
-            structured = uses_json(options, model.dialect)
-            scale, thinking = options.template.scale, options.enable_thinking
-            return Verdict(parse_text_verdict(reply, scale, thinking=thinking, structured=structured))
-
-        return await self._ask_with_retry(plan, model, lambda: question, read, deadline, vote)
+    ) -> Coroutine[Any, Any, Verdict]:
+        """Return a coroutine that requests the verdict as text, and asks once more if the reply has no verdict."""
+        return self._ask_with_retry(plan, model, reference, _text_question, _read_text_verdict, deadline, vote)
 
     async def _rubric_verdict(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
         work = [self._criterion_shares(plan, model, reference, chunk, deadline) for chunk in plan.chunks]
@@ -170,16 +168,11 @@ class Calls:
         """Return the scores of the candidates in a listwise plan, from 0 to 1; retry once if the reply is unreadable.
 
         Raises:
-            UnreadableError: the second reply does not have one valid score for each candidate, either.
+            UnreadableError: after the retry, the reply still does not have one valid score for each candidate.
             ServiceError: the judge did not answer.
         """
-        question = plan.user_message(plan.references[0]), plan.valid_answers()
-
-        def read(reply: Choice, _: Model, answers: Answers) -> list[float]:
-            text = read_text(reply, thinking=plan.options.enable_thinking)
-            return parse_grades(text, len(answers), truncated=is_truncated(reply))
-
-        return await self._ask_with_retry(plan, model, lambda: question, read, deadline)
+        reference = plan.references[0]
+        return await self._ask_with_retry(plan, model, reference, _grades_question, _read_grades, deadline)
 
     async def _criterion_shares(
         self, plan: Plan, model: Model, reference: str, criteria: Rubric, deadline: SharedDeadline
@@ -190,11 +183,11 @@ class Calls:
         def unanswered() -> list[int]:
             return [index for index in range(len(criteria)) if index not in shares]
 
-        def question() -> tuple[str, Answers]:
+        def question(plan: Plan, reference: str) -> tuple[str, Answers]:
             rest = tuple(criteria[index] for index in unanswered())
             return plan.user_message(reference, rest), plan.valid_answers(rest)
 
-        def read(reply: Choice, _: Model, answers: Answers) -> list[float]:
+        def read(plan: Plan, _: Model, reply: Choice, answers: Answers) -> list[float]:
             positions, why = unanswered(), ""
             try:
                 text = read_text(reply, thinking=plan.options.enable_thinking)
@@ -209,24 +202,27 @@ class Calls:
                 raise UnreadableError(f"no answer for {len(left)} of {len(criteria)} criteria: {names}{why}")
             return [shares[index] for index in range(len(criteria))]
 
-        return await self._ask_with_retry(plan, model, question, read, deadline)
+        return await self._ask_with_retry(plan, model, reference, question, read, deadline)
 
     async def _ask_with_retry(
         self,
         plan: Plan,
         model: Model,
-        question: Callable[[], tuple[str, Answers]],
-        read: Callable[[Choice, Model, Answers], T],
+        reference: str,
+        question: Callable[[Plan, str], tuple[str, Answers]],
+        read: Callable[[Plan, Model, Choice, Answers], T],
         deadline: SharedDeadline,
         vote: int = 0,
     ) -> T:
-        """Return the result of `read` for a reply; if it is unreadable, send the request once more with a reminder.
+        """Return what `read` returns for a reply; if the reply is unreadable, ask once more, with a reminder.
 
         Args:
             plan: the plan of the sample.
             model: the judge's model.
-            question: returns the user message and the valid answers; called before each request.
-            read: parses a reply, given the model and the valid answers; raises UnreadableError if it cannot.
+            reference: one of the plan's references.
+            question: returns the user message for a plan and reference, and the valid answers; called before each
+                request.
+            read: parses a reply, given the plan, the model and the valid answers; raises UnreadableError if it cannot.
             deadline: deadline of the batch.
             vote: index of the vote.
 
@@ -234,21 +230,24 @@ class Calls:
             UnreadableError: the second reply is unreadable, too.
             ServiceError: the judge did not answer.
         """
-        user, answers = question()
+        user, answers = question(plan, reference)
         reply, model = await self._ask(plan, model, user, deadline, vote, answers)
         try:
-            return read(reply, model, answers)
+            return read(plan, model, reply, answers)
         except UnreadableError as error:
-            log.debug("asked once more: %s", error)
-        user, answers = question()
+            log.debug("asking the judge once more: %s", error)
+        user, answers = question(plan, reference)
         user = with_reminder(user, plan.options, model.dialect, answers)
         reply, model = await self._ask(plan, model, user, deadline, vote, answers)
-        return read(reply, model, answers)
+        return read(plan, model, reply, answers)
 
     async def _ask(
         self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0, answers: Answers = ()
     ) -> tuple[Choice, Model]:
-        """Send a request until the judge accepts its fields; return the reply, and the model with the accepted dialect.
+        """Send a request; after each rejection of fields, send it again without these fields.
+
+        Returns:
+            The reply, and the model with the dialect that the judge accepts.
 
         Raises:
             RequestError: the judge does not support this kind of verdict or these labels.
@@ -277,23 +276,17 @@ class Calls:
             return ()
         return await self._labels.find([name for name, _ in plan.options.labels], model, plan.destination, deadline)
 
-    async def _request_completion(self, plan: Plan, body: bytes, deadline: SharedDeadline) -> Choice:
-        """Send a chat request and return the first choice of the completion.
+    def _request_completion(self, plan: Plan, body: bytes, deadline: SharedDeadline) -> Coroutine[Any, Any, Choice]:
+        """Return a coroutine that sends a chat request and returns the first choice of the completion.
 
         Raises:
             ServiceError: there is no valid reply.
             BudgetError: the budget is used up.
         """
         meter = plan.meter or self._trials_meter
-
-        def read(data: bytes) -> Choice:
-            meter.count_tokens(data)
-            return read_completion(data)
-
-        path = api_path(plan.destination.urls, CHAT)
+        path, read = api_path(plan.destination.urls, CHAT), partial(_read_and_count, meter)
         message = Message("POST", path, body, plan.headers, meter.admit, read, is_hedged=True)
-        choice: Choice = await self._api.ask(plan.destination, message, deadline)
-        return choice
+        return self._api.ask(plan.destination, message, deadline)
 
     async def _label_verdict(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
         """Return the verdict from the probabilities of labels.
@@ -320,16 +313,47 @@ class Calls:
         return Verdict(value, label_mass=mass)
 
 
-def _trial_key(plan: Plan, model: Model) -> Hashable:
-    """Return a key for the fields of a request: a server accepts or rejects all requests with the same key.
+def _text_question(plan: Plan, reference: str) -> tuple[str, Answers]:
+    return plan.user_message(reference, plan.rubric), ()
 
-    The key has the server, the model, the names of the fields, and whether temperature and `top_p` are 1, because some
-    servers accept only 1.
+
+def _read_text_verdict(plan: Plan, model: Model, reply: Choice, _: Answers) -> Verdict:
+    options = plan.options
+    structured, scale = uses_json(options, model.dialect), options.template.scale
+    return Verdict(parse_text_verdict(reply, scale, thinking=options.enable_thinking, structured=structured))
+
+
+def _grades_question(plan: Plan, reference: str) -> tuple[str, Answers]:
+    return plan.user_message(reference), plan.valid_answers()
+
+
+def _read_grades(plan: Plan, _: Model, reply: Choice, answers: Answers) -> list[float]:
+    text = read_text(reply, thinking=plan.options.enable_thinking)
+    return parse_grades(text, len(answers), truncated=is_truncated(reply))
+
+
+def _read_and_count(meter: Meter, data: bytes) -> Choice:
+    """Count the tokens of a completion, and return its first choice; the tokens count even if there is no choice."""
+    meter.count_tokens(data)
+    return read_completion(data)
+
+
+def _trial_key(plan: Plan, model: Model) -> Hashable:
+    """Return a key for the fields of a request: a server accepts or rejects all requests with the same key."""
+    answers = plan.valid_answers(plan.rubric[: plan.options.max_criteria])
+    return plan.destination, model.name, *_field_key(plan.options, model, answers)
+
+
+@lru_cache(maxsize=512)
+def _field_key(options: Options, model: Model, answers: Answers) -> tuple[Hashable, ...]:
+    """Return the part of a trial key that describes the fields of a request.
+
+    It has three items: whether the verdict is read from labels; the names of the fields; and for each of `temperature`
+    and `top_p`, whether it is sent with the value 1, because some servers accept only this value.
     """
-    options, answers = plan.options, plan.valid_answers(plan.chunks[0])
     fields = make_frame(options, model.name, dialect=model.dialect, answers=answers).fields
     uses_ones = "temperature" in fields and options.temperature == 1, "top_p" in fields and options.top_p == 1
-    return plan.destination, model.name, bool(options.labels), fields, uses_ones
+    return bool(options.labels), fields, uses_ones
 
 
 class NoLogprobsError(RequestError):
@@ -340,7 +364,7 @@ class NoLogprobsError(RequestError):
     """
 
     def __init__(self, model: str) -> None:
-        why = f"the judge returns no token probabilities for {model}, which 'logprob' needs; leave `verdict` out"
+        why = f"'logprob' needs token probabilities, but the judge returns none for {model}; leave `verdict` out"
         super().__init__(f"extra_info.verdict: {why}", "extra_info.verdict")
 
 

@@ -1,7 +1,8 @@
 """Select the parts of a sample that a judge sees: the task, and the last reply or all turns of the response.
 
 Each turn of a conversation is fenced (`fences`). Turns in the response that the policy did not write, such as tool
-output, have the heading "not the candidate's words". The policy's reasoning is omitted if `hide_reasoning` (default).
+output, have the heading "not the candidate's words". The policy's reasoning is omitted unless `hide_reasoning` is
+false.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ class ShownParts(NamedTuple):
 
     Args:
         problem: the task as a text; fenced if the task is a conversation.
-        candidate: the fenced turns of `trace`; the last reply, which the template fences, if `trace` is empty.
+        candidate: the fenced turns of `trace`. If `trace` is empty, the last reply, which has no fence yet.
         task: the turns of the task if it is a conversation; else empty.
-        trace: the turns of the response if `view` is `full_trace` and there are several; else empty.
+        trace: the turns of the response if `view` is `full_trace` and the response has several turns; else empty.
         images: URLs of the images, in the order in which the texts mention them.
     """
 
@@ -72,7 +73,7 @@ class ShownParts(NamedTuple):
 
     @property
     def portable(self) -> dict[str, Any]:
-        """The fields of `extra_info` that make a reward server show its judge the same parts."""
+        """The fields of `extra_info` to send to a reward server, so that its judge sees the same parts."""
         turns: dict[str, Any] = {"problem": _to_messages(self.task) if self.task else self.problem}
         turns |= {MESSAGES: _to_messages(self.trace)} if self.trace else {}
         return {**turns, **({IMAGES: list(self.images)} if self.images else {})}
@@ -99,18 +100,21 @@ def read_shown_parts(item: Item, view: View, *, hide: bool, allow_urls: bool) ->
         )
     trace = _select_trace(item, messages, task, hide=hide) if view == "full_trace" else ()
     trace = trace if len(trace) > 1 else ()
-    images = ImageReader(item.extra, allow_urls=allow_urls)
-    task, trace = (tuple(_number_images(turn, images) for turn in turns) for turns in (task, trace))
+    urls: tuple[str, ...] = ()
+    if task or trace or IMAGES in item.extra:
+        images = ImageReader(item.extra, allow_urls=allow_urls)
+        task, trace = (tuple(_number_images(turn, images) for turn in turns) for turns in (task, trace))
+        urls = images.finish()
     if len(task) == 1 and task[0].role == "user":
         problem, task = task[0].text, ()
     candidate = _fence_turns(trace, "candidate") if trace else _last_reply(item, hide=hide)
-    return ShownParts(_fence_turns(task, "problem") if task else problem, candidate, task, trace, images.finish())
+    return ShownParts(_fence_turns(task, "problem") if task else problem, candidate, task, trace, urls)
 
 
 def read_task(extra: Mapping[str, Any], *, hide: bool = True) -> tuple[str, Turns]:
-    """Return the task: a text and no turns, or, for a conversation, an empty text and its turns.
+    """Return the task as a text or, if it is a conversation, as turns.
 
-    Text and turns are empty if there is no task.
+    The result is a pair of the text and the turns. One of the two is empty; without a task, both are.
 
     Args:
         extra: the sample's `extra_info`.
@@ -141,7 +145,7 @@ def _ends_before_reply(messages: Any) -> bool:
 
 
 def _parse_turns(value: Any, name: str, *, hide: bool) -> Turns:
-    """Return the turns of chat messages that have text; raise RequestError if the value is not chat messages."""
+    """Return the turns of chat messages, without empty turns; raise RequestError if `value` is not chat messages."""
     messages = plain(value)
     if not messages and (messages is None or isinstance(messages, list)):
         return ()
@@ -221,8 +225,9 @@ def _parse_response(item: Item, *, hide: bool) -> Turns:
 def _select_trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Turns:
     """Return the turns of the response.
 
-    If the response has only one turn, it is the last turn, after the turns of `messages` that follow the task (without
-    a known task: from the policy's first turn on).
+    If the item's response has several turns, return these. Otherwise, return the turns in `messages` that belong to the
+    response, and append the last reply unless it is empty or these turns already end with it. If `messages` starts with
+    the task, the turns after the task belong to the response; else all turns from the policy's first turn on.
     """
     if item.messages is not None and len(turns := _parse_response(item, hide=hide)) > 1:
         return turns
@@ -235,7 +240,11 @@ def _select_trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Tu
 
 
 def _turns_before(messages: Turns, trace: Turns) -> Turns:
-    """Return the turns of `messages` before those that are also in `trace`; all if `trace` starts with another role."""
+    """Return the turns of `messages` that precede the response.
+
+    `messages` may end with turns of the response. If its last turns are also the first turns of `trace`, they are
+    removed. Nothing is removed if `trace` is empty, or if the policy did not write the first turn of `trace`.
+    """
     shared = next(
         (index for index in range(len(messages)) if messages[index:] == trace[: len(messages) - index]), len(messages)
     )
@@ -271,7 +280,8 @@ def _fence_turns(turns: Iterable[Turn], fence_name: str) -> Fenced:
 
     Args:
         turns: the turns of the task or of the response.
-        fence_name: `problem` or `candidate`; turns in a `candidate` that the policy did not write get `tool`.
+        fence_name: `problem` or `candidate`. If it is `candidate`, the turns that the policy did not write have fences
+            with the name `tool`.
     """
     pieces = []
     for turn in turns:

@@ -48,7 +48,8 @@ _VARIATION = re.compile(r"[\u034f\ufe00-\ufe0f]+")
 _LOOKALIKE = re.compile(
     r"(?:[^\W\d_a-z][\u034f\ufe00-\ufe0f]{0,4}){6}(?=(?:[^\w\n]|_){0,40}?[:\uff1a\ufe55\ufe13\u2236\ua789\u02d0\u05c3])"
 )
-"""Six letters of any script or width before a character that looks like a colon, which may imitate `REWARD:`."""
+"""Matches six letters of any script or width, but not a to z, before a character that looks like a colon. Such letters
+may imitate the verdict marker `REWARD:`."""
 
 _WORDS = (
     "html|head|body|title|meta|link|style|script|div|span|ul|ol|li|dl|dt|dd|table|thead|tbody|tfoot|tr|td|th|caption|em|"
@@ -61,7 +62,7 @@ _WORDS = (
     "host|port|url|numerator|denominator|item|index|length|width|height|size|count|"
     "instance|command|locals|data|tag|outfile|dict|console|empty|variable|setup|obj|group|big"
 )
-"""Words in angle brackets that are common in code; other single words in angle brackets count as control tokens."""
+"""Words that are common in angle brackets in code, so they do not count as control tokens; other single words do."""
 _GT, _BAR = r"[>\uff1e\ufe65]", r"[|\uff5c]"
 _END = rf"[\s/]{{0,4}}{_GT}"
 _CONTROL = re.compile(
@@ -108,7 +109,7 @@ def neutralize(text: str) -> str:
         text = _JOINER.sub("", text)
         if "REWARD" in _normalize(text):
             text = _LOOKALIKE.sub(_replace_lookalike, text)
-    text = _CONTROL.sub(rf"\g<0>{SPLITTER}", text)
+    text = _CONTROL.sub(lambda match: match[0] + SPLITTER, text)  # twice as fast as a replacement string
     return VERDICT_MARKER.sub(lambda match: match[0].lower(), text)
 
 

@@ -8,18 +8,21 @@ import math
 import statistics
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from typing import Any
 
 from rewardstack.cache.key import Key
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import field_error
+from rewardstack.core.steps import Step, Trace
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, RejectedError, RequestError, ServiceError, SettingsError
 from rewardstack.pipeline.scorer import Context
 from rewardstack.score import Item, OnError, Score, Usage
-from rewardstack.scorers.budget import NewMeter
+from rewardstack.scorers.budget import Meter, NewMeter
 from rewardstack.scorers.destination import Destination, FindPool, Servers
 from rewardstack.scorers.judge.api import Api, api_path
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, gather_all
@@ -61,7 +64,7 @@ class Judge(Relayable[Plan]):
         find_pool: returns the pool of endpoints for URLs and a key.
         new_meter: creates meters for the usage of requests.
         named: the configuration of a judge that a routes file defines; None for the judge in the environment.
-        rate: the judge's rate limit; None for none.
+        rate: the judge's rate limit; None for no limit.
 
     Raises:
         SettingsError: a URL of the judge is invalid, or only some of the URLs end with an API version.
@@ -89,7 +92,7 @@ class Judge(Relayable[Plan]):
             variable,
             settings.judge_urls,
             settings.judge_api_key,
-            "start a judge with `make up` and `export LLM_JUDGE_SERVER_URL=http://localhost:8000`",
+            "start a judge with `make up`, then `export LLM_JUDGE_SERVER_URL=http://localhost:8000`",
             "LLM_JUDGE_HEADERS" if settings.judge_headers else "",
             named.key_setting if named is not None else "",
         )
@@ -108,7 +111,7 @@ class Judge(Relayable[Plan]):
         """
         item = self._with_fixed_options(item)
         destination = self._destination(item, destination)
-        options = read_options(item.extra)  # first, so that invalid options are reported for every sample
+        options = read_options(item.extra)  # before the check for an answer, so that an invalid option always raises
         if options.view == "last_reply" and not item.solution.strip():
             return Score(0.0, reason=NO_ANSWER, source=self.source)
         plan = self._plan(item, options, destination)
@@ -139,19 +142,22 @@ class Judge(Relayable[Plan]):
             compares=named is not None and named.comparison is not None,
         )
         if not plan.options.clip_negative and not (named is not None and named.may_be_negative):
-            why = "only a named judge can give values below 0: set it in judges.NAME.options"
+            why = "only a named judge can give values below 0; set clip_negative in judges.NAME.options"
             raise field_error("clip_negative", why)
         return plan
 
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
         """Return a cache key for each sample; None if the model, or the fields that the judge accepts, are unknown."""
-        unavailable = await self._find_unavailable(samples, context.deadline)
-        return [
-            None if unavailable and _server_and_options(plan) in unavailable else self._key(plan) for plan in samples
-        ]
+        models = await self._find_models(samples, context.deadline)
+        return [self._key(plan, models[_server_and_options(plan)]) for plan in samples]
 
-    async def _find_unavailable(self, plans: Sequence[Plan], deadline: SharedDeadline) -> set[ServerAndOptions]:
-        """Discover the judges of samples; return the servers and options of those that did not answer."""
+    async def _find_models(
+        self, plans: Sequence[Plan], deadline: SharedDeadline
+    ) -> dict[ServerAndOptions, Model | None]:
+        """Discover the judges of samples; return the model for each pair of servers and options.
+
+        The model is None if the judge did not answer, or the fields that the judge accepts are unknown.
+        """
         kinds = {_server_and_options(plan): plan for plan in plans}
         is_one = len({destination for destination, _ in kinds}) == 1
         wait = math.inf if is_one else optional_wait(deadline)  # a judge that is down does not delay the others
@@ -160,7 +166,11 @@ class Judge(Relayable[Plan]):
         for one in outcomes:
             if not isinstance(one, (Model, ServiceError)):
                 raise one
-        return {kind for kind, one in zip(kinds, outcomes, strict=True) if isinstance(one, ServiceError)}
+        models: dict[ServerAndOptions, Model | None] = {}
+        for (kind, plan), one in zip(kinds.items(), outcomes, strict=True):
+            model = self._model(plan)  # the trial request of another kind may have changed the dialect
+            models[kind] = model if isinstance(one, Model) and self.calls.is_accepted(plan, model) else None
+        return models
 
     async def _prepare_model(self, plan: Plan, deadline: SharedDeadline, wait: float = math.inf) -> Model:
         """Return the judge's model after discovery and, if needed, a trial request.
@@ -180,14 +190,14 @@ class Judge(Relayable[Plan]):
             model = self._model(plan)
         return model
 
-    async def score(self, samples: Sequence[Plan], context: Context) -> list[Score]:
-        """Return the score of the only sample in `samples`; `batch` sets the batch size 1.
+    def score(self, samples: Sequence[Plan], context: Context) -> Coroutine[Any, Any, list[Score]]:
+        """Return the score of the only sample in `samples`; `batch` sets the batch size to 1.
 
         Raises:
             RequestError: the sample needs token probabilities, which the configured judge does not return.
             BudgetError: the budget of the run is used up.
         """
-        return await self.score_requests(samples, self._verdict, context)
+        return self.score_requests(samples, self._verdict, context)
 
     async def score_requests(self, plans: Sequence[Plan], decide: Decide, context: Context) -> list[Score]:
         """Send requests and return the scores from their verdicts; the first score has the usage of all requests.
@@ -203,11 +213,32 @@ class Judge(Relayable[Plan]):
         Raises:
             RequestError, BudgetError: as `score` does.
         """
+        meter, plan = self._new_meter(self.source), plans[0]
+        reservation = await self._reserve(plans, context.deadline)
+        started = time.monotonic()
         try:
-            return await self._score_requests(plans, decide, context.deadline)
+            model = await self._prepare_model(plan, context.deadline)  # `keys` may not have been called recently
+            verdicts = await decide(_with_meter(plans, meter), model, context.deadline)
+            scores = [*map(self._to_score, verdicts)]
+        except RequestError as error:
+            shown = error if self._named is None else self._named.rename_option(error)
+            if isinstance(error, NoLogprobsError) and plan.destination == self._servers.default:
+                raise shown from error
+            scores = [Score.unscored(str(shown), self.source, shown.field)]
+        except BudgetError as error:
+            error.usage = meter.pop()
+            raise
+        except ServiceError as error:
+            scores = [self._failed_score(error, plan)]
         finally:
             if context.trace is not None:
-                context.trace.note("judge", {}, [explain_exchange(plans[0], one) for one in context.trace.take()])
+                context.trace.note("judge", {}, _exchanges(plan, context.trace))
+        self._reply_times.append(time.monotonic() - started)
+        for score in scores:
+            score.latency_ms = (time.monotonic() - plan.created_at) * 1000
+        usage = scores[0].usage = meter.pop()
+        self._correct(reservation, usage or Usage())
+        return scores
 
     def describe(self, item: Item, sample: Plan) -> Record:
         """Return the judge's servers, the texts in the prompt, and the options with their origin."""
@@ -219,15 +250,15 @@ class Judge(Relayable[Plan]):
         return {"servers": list(sample.destination.urls), **texts, **further, "options": options}
 
     def batch(self, sample: Plan) -> BatchKey:
-        """Return a batch key: one sample per batch; samples with the same problem are sent in sequence.
+        """Return a batch key: one sample per batch; samples with the same problem are sent one after another.
 
         At most `batch_size` samples are in flight. Without `batch_size`, the maximum is the number of connections. A
-        judge with a rate limit needs no maximum, because the time that samples wait for that limit does not count
-        toward their timeout.
+        judge with a rate limit has no maximum without `batch_size`, because the time that samples wait for the rate
+        limit does not count toward their timeout.
         """
         destination, size = sample.destination, sample.options.batch_size
         width = size or (math.inf if self._rate else len(destination.urls) * self._settings.max_connections)
-        return BatchKey(1, (destination, size), width, sample.shown.problem)
+        return _batch_key(destination, size, width, sample.shown.problem)
 
     def portable(self, item: Item, sample: Plan) -> Item:
         """Return the item to send to a reward server; its `extra_info` has the template's text in place of its path."""
@@ -235,7 +266,7 @@ class Judge(Relayable[Plan]):
 
     async def quote(self, samples: Sequence[Plan], context: Context) -> Usage:
         """Return the maximum usage of samples; prompts are counted by the judge's `/tokenize`, or else estimated."""
-        await self._find_unavailable(samples, context.deadline)  # without an answer, `count_usage` estimates
+        await self._find_models(samples, context.deadline)  # without an answer, `count_usage` estimates
         plans = [(plan, self._model(plan)) for plan in samples]
         return Usage.total(await count_usage(plans, self._api, context.deadline))
 
@@ -270,9 +301,8 @@ class Judge(Relayable[Plan]):
         """Return the item with the options that the routes file sets for a named judge."""
         return item if self._named is None else replace(item, extra=self._named.extra(item.extra))
 
-    def _key(self, plan: Plan) -> Key | None:
-        model = self._model(plan)
-        if not self.calls.is_accepted(plan, model):
+    def _key(self, plan: Plan, model: Model | None) -> Key | None:
+        if model is None:
             return None
         name = self._named.name if self._named is not None else ""
         return cache_key(plan, model, self._settings.judge_revision, self._settings.run_id, name)
@@ -280,39 +310,13 @@ class Judge(Relayable[Plan]):
     def _model(self, plan: Plan) -> Model:
         return self._models.choose(plan.options.model or self._settings.judge_model, plan.destination)
 
-    async def _score_requests(self, plans: Sequence[Plan], decide: Decide, deadline: SharedDeadline) -> list[Score]:
-        meter, plan = self._new_meter(self.source), plans[0]
-        reservation = await self._reserve(plans, deadline)
-        started = time.monotonic()
-        try:
-            model = await self._prepare_model(plan, deadline)  # `keys` may not have been called recently
-            verdicts = await decide([one._replace(meter=meter) for one in plans], model, deadline)
-            scores = [self._to_score(one) for one in verdicts]
-        except RequestError as error:
-            shown = error if self._named is None else self._named.rename_option(error)
-            if isinstance(error, NoLogprobsError) and plan.destination == self._servers.default:
-                raise shown from error
-            scores = [Score.unscored(str(shown), self.source, shown.field)]
-        except BudgetError as error:
-            error.usage = meter.pop()
-            raise
-        except ServiceError as error:
-            scores = [self._failed_score(error, plan)]
-        ended = time.monotonic()
-        self._reply_times.append(ended - started)
-        for score in scores:
-            score.latency_ms = (ended - plan.created_at) * 1000
-        usage = scores[0].usage = meter.pop()
-        self._correct(reservation, usage or Usage())
-        return scores
-
     def _to_score(self, verdict: Verdict) -> Score:
         score = Score(verdict.value, "ok", verdict.note, self.source, label_mass=verdict.label_mass)
         score.agreement, score.parts = verdict.agreement, verdict.parts
         return score
 
     async def _reserve(self, plans: Sequence[Plan], deadline: SharedDeadline) -> Reservation | None:
-        """Wait until the judge's rate limit admits the requests; return the reservation, None without a rate limit."""
+        """Wait until the judge's rate limit admits the requests, and return the reservation; None without a limit."""
         if self._rate is None:
             return None
         cost = self.estimate(plans)
@@ -327,8 +331,12 @@ class Judge(Relayable[Plan]):
     async def _verdict(self, plans: Sequence[Plan], model: Model, deadline: SharedDeadline) -> list[Verdict]:
         """Return the best verdict over the references."""
         [plan] = plans
-        found = [self.calls.verdict(plan, model, reference, deadline) for reference in plan.references]
-        return [max(await gather_all(found), key=lambda one: one.value) if len(found) > 1 else await found[0]]
+        if len(plan.references) == 1:
+            return [await self.calls.verdict(plan, model, plan.references[0], deadline)]
+        return [max(await self._verdicts(plan, model, deadline), key=lambda one: one.value)]
+
+    async def _verdicts(self, plan: Plan, model: Model, deadline: SharedDeadline) -> list[Verdict]:
+        return await gather_all(self.calls.verdict(plan, model, one, deadline) for one in plan.references)
 
     def _failed_score(self, error: ServiceError, plan: Plan) -> Score:
         if isinstance(error, RejectedError):
@@ -341,16 +349,28 @@ class Judge(Relayable[Plan]):
         return Score.failed(f"{error}{_image_hint(error, plan)}", self.source)
 
     def _too_long(self, error: RejectedError, plan: Plan) -> Score:
-        """Return the score for a prompt that is too long: 0 if a single candidate is over half of it, else failed."""
+        """Return the score for a prompt that is too long.
+
+        The score is 0 if the candidate is longer than the problem, the longest reference and the template together.
+        Otherwise, or if the judge compares candidates, the sample fails.
+        """
         if plan.compared:
-            remedy = "raise the judge's MAX_MODEL_LEN, shorten the responses" + (
-                ", or compare fewer at a time: compare = 'pairwise', a smaller group" if plan.compared > 2 else ""
+            remedy = "raise the judge's MAX_MODEL_LEN or shorten the responses" + (
+                ", or compare fewer at a time (compare = 'pairwise', or smaller groups)" if plan.compared > 2 else ""
             )
             return Score.failed(f"{error}; {remedy}", self.source)
         rest = len(plan.shown.problem) + max(map(len, plan.references))
         if len(plan.shown.candidate) > rest + plan.options.template.size:
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)
         return Score.failed(f"{error}; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens", self.source)
+
+
+def _with_meter(plans: Sequence[Plan], meter: Meter) -> list[Plan]:
+    return [plan._replace(meter=meter) for plan in plans]
+
+
+def _exchanges(plan: Plan, trace: Trace) -> list[Step]:
+    return [explain_exchange(plan, one) for one in trace.take()]
 
 
 def _image_hint(error: ServiceError, plan: Plan) -> str:
@@ -361,6 +381,11 @@ def _image_hint(error: ServiceError, plan: Plan) -> str:
     count = len(plan.shown.images)
     shown = f"{count} images" if count > 1 else "an image"
     return f"; the sample has {shown}: use a judge that supports images, or set images = false"
+
+
+@lru_cache(maxsize=1024)
+def _batch_key(destination: Destination, size: int | None, width: float, problem: str) -> BatchKey:
+    return BatchKey(1, (destination, size), width, problem)
 
 
 def _server_and_options(plan: Plan) -> ServerAndOptions:
