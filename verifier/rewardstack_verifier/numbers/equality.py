@@ -20,7 +20,10 @@ from rewardstack_verifier.numbers.tree import Apply, Expression, Number, differe
 PRECISIONS = (384, 1536, 4096, 16384)
 """Precisions in bits, which are tried in this order until a comparison is decided."""
 CLOSE_BITS = 300
-"""Two numbers are equal if their difference is below 2^-CLOSE_BITS times the maximum of 1 and the reference."""
+"""Two numbers count as equal if they differ by less than 2^-CLOSE_BITS times the reference.
+
+If the absolute value of the reference is below 1, they must differ by less than 2^-CLOSE_BITS.
+"""
 MIN_AGREEING = 8
 """Minimum number of points with equal values for two functions to be equal."""
 
@@ -54,8 +57,8 @@ def same(answer: Expression, reference: Expression) -> bool | None:
         reference: the expression to compare with. The order matters only for numbers of extreme size.
 
     Returns:
-        None if unknown: an expression has no known value, or the two cannot be distinguished at the highest of
-        `PRECISIONS` and are not known to be equal.
+        None if unknown: an expression has no known value, or even the highest of `PRECISIONS` shows neither that the
+        two are equal nor that they differ.
     """
     if answer == reference:
         return True
@@ -84,7 +87,10 @@ def _same_numbers(answer: Expression, reference: Expression) -> bool | None:
 
 
 def _same_algebraic(answer: Expression, reference: Expression, separation: int) -> bool | None:
-    """Return whether two numbers are equal, given that different ones differ by at least 2^-separation."""
+    """Return whether two numbers are equal.
+
+    The caller has proven that the numbers differ by at least 2^-separation if they are not equal.
+    """
     bits = 2 * separation + PRECISIONS[0]
     with precision(bits):
         balls = Balls(bits, {})
@@ -97,16 +103,16 @@ def _same_algebraic(answer: Expression, reference: Expression, separation: int) 
 def _same_functions(answer: Expression, reference: Expression) -> bool | None:
     """Compare two functions at points until two real values differ, or enough values agree.
 
-    All points are tried at one precision before the next precision. At a point where a function is very large or small,
-    a part of it may be lost at this precision, but another point can decide.
+    A higher precision is used only after all points have been tried at the lower one. At a point where a function is
+    very large or small, the lower precision may not show a small part of the function, but another point can decide.
     """
     points = sample_points(answer, reference)
-    pending, required = points.values, points.required
+    pending, required, breaking = points.values, points.required, points.breaking
     agreeing, has_difference = {True: 0, False: 0}, False
     for bits in PRECISIONS:
-        undecided, has_undecided_breakpoint = list[Mapping[str, acb]](), False
+        undecided, undecided_breakpoints = list[Mapping[str, acb]](), 0
         for index, values in enumerate(pending):
-            if index >= required and agreeing[True] >= MIN_AGREEING and not has_undecided_breakpoint:
+            if index >= required and agreeing[True] >= MIN_AGREEING and not undecided_breakpoints:
                 return True
             try:
                 same_here, real = _compare_at(bits, answer, reference, values)
@@ -114,13 +120,13 @@ def _same_functions(answer: Expression, reference: Expression) -> bool | None:
                 continue
             if same_here is None:
                 undecided.append(values)
-                has_undecided_breakpoint |= index < points.breaking and bits == PRECISIONS[0]
+                undecided_breakpoints += index < breaking
             elif not same_here and real:
                 return False
             else:
                 has_difference |= not same_here
                 agreeing[real] += same_here
-        pending, required = undecided, 0
+        pending, required, breaking = undecided, undecided_breakpoints, undecided_breakpoints
     if agreeing[True]:
         is_enough = agreeing[True] >= MIN_AGREEING or (not has_difference and sum(agreeing.values()) >= MIN_AGREEING)
         return True if is_enough else None
@@ -156,7 +162,7 @@ def _compare_at(bits: int, answer: Expression, reference: Expression, values: Ma
 def are_proportional(answer: Expression, reference: Expression, positively: bool = False) -> bool | None:
     """Return whether two expressions are equal up to a constant nonzero factor.
 
-    The factor is computed at one point; then all values must have this factor.
+    The factor is computed at one point. Then the expressions must differ by this factor at all points.
 
     Args:
         answer: an expression with symbols.

@@ -1,7 +1,7 @@
 """Choose the points at which two functions are compared: random points, and points at or next to breakpoints.
 
 A breakpoint is a point at which a part such as `abs`, `floor` or a condition may change its form. The seed of the
-random points depends on both functions, so a policy cannot predict them without the reference.
+random points depends on both functions, so a policy cannot predict the points without the reference.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ from rewardstack_verifier.numbers.tree import (
 MIN_VALUE, MAX_VALUE = 1e-2, 1e3
 """Smallest and largest absolute value of real symbols."""
 MANTISSA = 64
-"""Bits of a symbol's value; many functions are zero at values with a small denominator."""
+"""Bits of a symbol's random value.
+
+With fewer bits, the values would have small denominators, and many functions are zero at such values.
+"""
 MAX_INTEGER = 60
 """Largest value of an integer symbol."""
 MAX_PATTERNS = 16
@@ -46,7 +49,10 @@ CONDITIONS = frozenset({"positive", "nonnegative", "zero", "nonzero"})
 BREAKING = CONDITIONS | {"abs", "floor", "ceiling", "sign", "maximum", "minimum"}
 """Functions that may change their form at a sign change of their argument."""
 BRANCHED = frozenset({"root", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc"})
-"""Functions with several branches, which may differ at only a few points, so that all points are compared."""
+"""Functions with several branches. If an expression has one of them, all points are compared.
+
+Two expressions with such functions may differ at only a few points.
+"""
 COMPLEX_FUNCTIONS = frozenset({"real part", "imaginary part", "conjugate", "argument"})
 """Functions that are used only with complex numbers."""
 PROBE_VALUES = tuple(sign * 10 ** (step / 4) for sign in (-1, 1) for step in range(-8, 13))
@@ -68,9 +74,11 @@ class Points(NamedTuple):
 
     Args:
         values: values of the symbols at each point.
-        required: number of points, counted from the first, that must be compared: those at or next to breakpoints, and
-            one for each sign pattern, or all points for a function with several branches.
-        breaking: number of points, counted from the first, at or next to breakpoints; no other point can replace them.
+        required: number of points at the beginning of `values` that must be compared. These are the points at or next
+            to breakpoints, and one point for each sign pattern. For functions with several branches, they are all
+            points.
+        breaking: number of points at the beginning of `values` that are at or next to breakpoints. If a precision does
+            not decide the comparison at one of them, the point is compared at the next precision, too.
     """
 
     values: Iterable[Mapping[str, acb]]
@@ -171,7 +179,10 @@ def _real(sign: int, random: Random) -> acb:
 def _points_beside_breakpoints(
     expressions: tuple[Expression, ...], reals: list[str], random: Random
 ) -> Iterator[Mapping[str, acb]]:
-    """Yield points left and right of where an argument of `BREAKING` changes its sign along one symbol."""
+    """Yield two points around each sign change of an argument of a `BREAKING` function.
+
+    To find the sign changes, the value of one symbol is varied; the other symbols have random values.
+    """
     arguments = {
         argument
         for expression in expressions
@@ -212,7 +223,7 @@ def _points_at_breakpoints(
 
 
 def _root(line: Expression, name: str) -> int | None:
-    """Return the zero of an expression that is linear in its only symbol, if it is an integer."""
+    """Return the zero of an expression with one symbol; None if it is not linear, or its zero is not an integer."""
     zeroth, first, second = (to_fraction(substitute(line, name, integer(at))) for at in range(3))
     if zeroth is None or first is None or second is None or zeroth == first or second - first != first - zeroth:
         return None

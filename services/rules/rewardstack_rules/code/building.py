@@ -13,20 +13,20 @@ from rewardstack_rules.code.launcher import Launcher, Process, SandboxError, clo
 from rewardstack_rules.code.verdict import AGAIN, COMPILE_ERROR, PASSED, Verdict, judge
 
 SECONDS = 20.0
-"""CPU limit of a compilation, with all processes that the compiler starts."""
+"""CPU limit of a compilation, in seconds, including all processes that the compiler starts."""
 MEMORY = 1 << 30
 MAX_BYTES = 32 << 20
 """Limit of each file that the compiler writes."""
 MESSAGE_BYTES = 1 << 16
 LINE = 200
-"""Maximum number of characters of an error in a reason."""
+"""Maximum length of a compiler error in the reason of a verdict, in characters."""
 KILLED_COMPILER = re.compile(
     r"^[^\s:]*: (?:fatal )?error: (?:Killed|Terminated) signal terminated program", re.MULTILINE
 )
 NO_MEMORY = re.compile(r"out of memory|memory exhausted|cannot allocate memory", re.IGNORECASE)
 ERROR = re.compile(r"error:|undefined reference|multiple definition|relocation truncated|too large", re.IGNORECASE)
 IN_PROGRAM = re.compile(r"^main\.\w+:", re.MULTILINE)
-"""Matches a message about a place in the source. It shows that the compiler works, because it has read the source."""
+"""Matches a message about a line of the source. Such a message shows that the compiler works and read the source."""
 NO_COMPILER = f"{VARIABLE}: no C++ compiler is on PATH (g++, c++, clang++); install g++, or name a compiler"
 REMEDY = "install g++ with its static libraries, or name another compiler"
 
@@ -64,7 +64,7 @@ class Builder:
         Args:
             language: a key of `LANGUAGES`.
             source: the program's source.
-            runner: a started launcher, which runs what the compiler builds of `PROBE`.
+            runner: a started launcher, in which the compiled `PROBE` is run to check the compiler.
 
         Raises:
             ConfigError: there is no compiler, or it cannot be used here.
@@ -79,15 +79,16 @@ class Builder:
             self._try(runner)
         built, messages = self._compile(language, source)
         if isinstance(built, Program) or built.name != COMPILE_ERROR:
+            self._killed = b"" if self._killed == source else self._killed
             return built
         is_killed = bool(KILLED_COMPILER.search(messages))
         if is_killed and self._killed != source:
             self._killed = source
             return built._replace(name=AGAIN, detail=f"the compiler was killed: {built.detail}")
         if is_killed or not IN_PROGRAM.search(messages):
-            self._try(runner)  # the compiler itself may be broken, or its disk be full
-        # The compiler was killed a second time, although no other runner ran a test, and it can build `PROBE`. So it
-        # needs more memory for this program than there is.
+            self._try(runner)  # the compiler itself may be broken, or the disk may be full
+        # If `is_killed` is true here, the compiler was killed twice for this source. The second time, no other runner
+        # ran a test. The compiler can still build `PROBE`, so this source needs more memory than there is.
         return Verdict("memory limit", built.seconds) if is_killed else built
 
     def _try(self, runner: Launcher) -> None:
@@ -112,7 +113,7 @@ class Builder:
             runner.run([process], math.inf)
             printed = content(stdout)
         if printed != PROBED:
-            why = f"what {self._compiler} builds does not run here (exit status {process.status})"
+            why = f"a program that {self._compiler} built does not run here (exit status {process.status})"
             raise ConfigError(f"{VARIABLE}: {why}; {REMEDY}", VARIABLE)
         self._works = True
 
