@@ -1,4 +1,4 @@
-"""`rewardstack check`: try each configured service and, with `--deep`, everything that a whole stack must do."""
+"""`rewardstack check`: test each configured service; with `--deep`, also run end-to-end checks of a running stack."""
 
 from __future__ import annotations
 
@@ -32,9 +32,12 @@ from rewardstack_cli.probes.reward_model import probe_reward_model
 from rewardstack_cli.probes.reward_server import probe_reward_server, reward_servers
 
 SERVER_KEYS = "REWARD_SERVER_API_KEYS"
-"""Variable that is set instead of REWARD_SERVER_API_KEY on the machine of the stack; its first key is used."""
+"""Variable with the keys that the reward server accepts. The first key is sent if REWARD_SERVER_API_KEY is not set.
+
+On the machine of the stack, usually only this variable is set.
+"""
 RETRY_INTERVAL = 1.0
-"""Seconds between two attempts while a service does not work."""
+"""Seconds between two rounds of probes. With `--wait`, all services are probed again and again, until all work."""
 STATES = {"ok": "green", "left out": "dim", "FAILED": "red"}
 """The color of each state in a table."""
 
@@ -64,7 +67,7 @@ SERVICES = (
 
 
 def _list_targets(settings: Settings) -> list[Target]:
-    """Return `SERVICES`, the judges in the routes files, and the reward models in the environment and the routes files.
+    """Return `SERVICES`, and one target for each judge and each reward model of the route table.
 
     Raises:
         RouteError: a routes file cannot be used.
@@ -92,21 +95,21 @@ def _judge_target(config: JudgeConfig) -> Target:
 
 def add_parser(commands: Any) -> None:
     """Add the parser of `check` to the subcommands."""
-    parser = commands.add_parser("check", help="try each configured service, or a whole stack", description=__doc__)
+    parser = commands.add_parser("check", help="test each configured service, or a running stack", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--wait", type=float, default=0.0, metavar="SECONDS", help="retry for up to this long until all services work"
+        "--wait", type=float, default=0.0, metavar="SECONDS", help="maximum time to wait until all services work"
     )
-    deep = parser.add_argument_group("a whole stack")
-    deep.add_argument("--deep", action="store_true", help="check all that the stack must do, from outside")
+    deep = parser.add_argument_group("a running stack")
+    deep.add_argument("--deep", action="store_true", help="run end-to-end checks of the stack, as a client")
+    deep.add_argument("--require", metavar="CHECK", action="append", default=[], choices=[*CHECKS],
+                      help="fail if this check is left out; repeat for more checks")  # fmt: skip
     deep.add_argument(
-        "--require", metavar="CHECK", action="append", default=[], choices=[*CHECKS], help="fail if it is left out"
+        "--stop-judge", metavar="COMMAND", help="command, run without a shell, that stops all judge replicas"
     )
-    deep.add_argument("--stop-judge", metavar="COMMAND", help="stops every judge replica; run without a shell")
-    deep.add_argument("--start-judge", metavar="COMMAND", help="starts the replicas again; run without a shell")
-    deep.add_argument(
-        "--loading-seconds", type=float, default=1800.0, metavar="N", help="time for the judge to start (%(default)s)"
-    )
+    deep.add_argument("--start-judge", metavar="COMMAND", help="command, run without a shell, that starts them again")
+    deep.add_argument("--loading-seconds", type=float, default=1800.0, metavar="N",
+                      help="maximum seconds until the judge answers after --start-judge (%(default)s)")  # fmt: skip
     parser.set_defaults(run=run)
 
 
@@ -187,7 +190,11 @@ def _read_settings() -> Settings:
 
 
 def _select_checks(args: argparse.Namespace, settings: Settings) -> Mapping[str, Check]:
-    """Return the deep checks to run; raise `SettingsError` if an option or a variable that they need is missing."""
+    """Return the deep checks to run.
+
+    Raises:
+        SettingsError: an option is set, but another option or a variable that it needs is not.
+    """
     outage = bool(args.stop_judge), bool(args.start_judge)
     if not args.deep:
         if any(outage) or args.require:
@@ -200,7 +207,7 @@ def _select_checks(args: argparse.Namespace, settings: Settings) -> Mapping[str,
     if not any(outage):
         return CHECKS
     if not all(outage) or not settings.judge_urls:
-        raise SettingsError("--stop-judge and --start-judge need each other, and LLM_JUDGE_SERVER_URL")
+        raise SettingsError("--stop-judge and --start-judge must be set together, and need LLM_JUDGE_SERVER_URL")
     return with_outage(command_switch(args.stop_judge), command_switch(args.start_judge))
 
 

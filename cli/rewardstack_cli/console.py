@@ -21,9 +21,9 @@ from rewardstack.transport.endpoint import LOG_AFTER
 T = TypeVar("T")
 
 COLUMN_PADDING = 3
-"""Width of a table column's left border and padding, in characters; the last border of the table takes one more."""
+"""Width of a column's left border and padding, in characters. The table's right border takes one more character."""
 DEFAULT_WIDTH = 120
-"""Width of the output, in characters, if stdout is not a terminal."""
+"""Width of the output, in characters, if stdout is not a terminal and the variable COLUMNS is not set."""
 
 out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else DEFAULT_WIDTH)
 err = Console(stderr=True)
@@ -37,7 +37,7 @@ def printable(text: str) -> str:
 
 
 def plain_text(text: str, style: str = "") -> Text:
-    """Return untrusted text for a table: printable, and without interpretation of square brackets as markup."""
+    """Make untrusted text safe to print: make it `printable`, and take its square brackets literally, not as markup."""
     return Text(printable(text), style=style)
 
 

@@ -25,7 +25,9 @@ IDENTITY_TIMEOUT = 60.0
 
 
 def show_cost(rows: Iterable[Row], path: Path, options: Options) -> int:
-    """Print for each `data_source` the number of rows and of cached scores, and the maximum cost of the remaining rows.
+    """Print the estimated cost for each `data_source`, and the total cost.
+
+    Rows whose scores are cached cost nothing. Completions are counted at their maximum length.
 
     Args:
         rows: the rows that would be scored.
@@ -96,7 +98,7 @@ def _cells(rows: int, quote: Quote, with_cache: bool) -> tuple[str, ...]:
 def _print_total(rows: int, unscored: int, quote: Quote, with_cache: bool) -> None:
     cost = quote.usage._replace(uncounted=0).summary
     if quote.usage.requests:
-        how = "estimated from their length" if quote.usage.uncounted else "counted by the judge"
-        cost = f"at most {cost}, with prompts {how}"
+        how = "estimated from the length of the prompts" if quote.usage.uncounted else "counted by the judge"
+        cost = f"at most {cost} (prompt tokens {how})"
     cached = f"{quote.cached:,} cached, " if with_cache else ""
     put(plain_text(f"{rows:,} rows: {cached}{unscored:,} malformed; {cost}; nothing was scored"))

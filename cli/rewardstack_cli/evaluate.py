@@ -45,24 +45,27 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("evaluate", help="compare scores with labels", description=__doc__)
     parser.add_argument("input", metavar="FILE", type=Path, help="samples with labels: .jsonl or .parquet")
     parser.add_argument("--label", metavar="FIELD", default="label",
-                        help=f"whether a response is right: {labels.KINDS} (%(default)s)")  # fmt: skip
+                        help=f"field that says whether a response is right: {labels.KINDS} (%(default)s)")  # fmt: skip
     parser.add_argument("--threshold", metavar="VALUE", type=float, default=0.5,
                         help="a score, or label, of at least this counts as right (%(default)s)")  # fmt: skip
     parser.add_argument("--by", metavar="FIELD", default="data_source", help="group by this field (%(default)s)")
     parser.add_argument(
-        "--bins", metavar="N", type=positive_number(int), default=10, help="calibration bins (%(default)s)"
+        "--bins", metavar="N", type=positive_number(int), default=10, help="number of calibration bins (%(default)s)"
     )
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], dest="options",
                         help="an option for every row; repeat for more options")  # fmt: skip
     parser.add_argument("--against", metavar="NAME=VALUE", action="append", default=[],
-                        help="an option of a second setting, which is scored and compared with the first")  # fmt: skip
+                        help="an option of a second setting; rows are scored with both, to compare them")  # fmt: skip
     parser.add_argument("--injections", action="store_true",
-                        help="score every wrong response again with each prompt injection of the suite")  # fmt: skip
-    parser.add_argument("--disagreements", metavar="N", type=int, default=20, help="most to list (%(default)s)")
+                        help="score each wrong response again with each of the built-in prompt injections")  # fmt: skip
+    parser.add_argument(
+        "--disagreements", metavar="N", type=int, default=20,
+        help="maximum number of disagreements to list (%(default)s)",
+    )  # fmt: skip
     parser.add_argument("--json", metavar="OUT", type=Path, help="write the report as JSON")
     parser.add_argument("--html", metavar="OUT", type=Path, help="write the report as a page with plots")
-    parser.add_argument("--dry-run", action="store_true", help="print what it would cost; nothing is scored or written")
-    parser.add_argument("--scored", action="store_true", help="FILE is an OUT of `score`; nothing is scored again")
+    parser.add_argument("--dry-run", action="store_true", help="print the estimated cost; nothing is scored or written")
+    parser.add_argument("--scored", action="store_true", help="use the scores in FILE, an output file of `score`")
     parser.add_argument("--data-source", metavar="NAME", help="data_source of rows that have none")
     parser.add_argument("--timeout", metavar="SECONDS", type=positive_number(float), help="total time limit of a row")
     parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
@@ -72,11 +75,12 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score FILE, compare the scores with its labels and write the report.
 
-    If FILE is a sample log, only describe the responses with high rewards.
+    If FILE is a sample log (see `evaluation.high_rewards`), only describe the responses with high rewards.
 
     Returns:
-        The exit status: 0 if every row has a score, else 3. With `--injections`, the rows with an injection count,
-        too. With `--dry-run`, 0 if every row is valid, else 3. For a sample log, 0. After an interruption, 130 or 143.
+        The exit status: 0 if every row has a score, else 3. With `--injections`, every row that was scored again with
+        an injection must have a score, too. With `--dry-run`, 0 if every row is valid, else 3. For a sample log, 0.
+        After an interruption, 130 or 143.
 
     Raises:
         RewardstackError: a row, a label, an argument or a setting is wrong.
@@ -114,7 +118,7 @@ def _show(record: Mapping[str, Any], args: argparse.Namespace) -> None:
 
 
 def _show_sample_log(path: Path) -> bool:
-    """If `path` is a sample log, print which features correlate with high rewards; return whether it is one."""
+    """Return whether `path` is a sample log; if it is, print which features correlate with high rewards."""
     if path.suffix == PARQUET or not is_sample_log(next((row.fields for row in Source(path).rows()), {})):
         return False
     for line in describe(row.fields for row in Source(path).rows()):
@@ -128,7 +132,9 @@ def _check_arguments(args: argparse.Namespace) -> None:
     scoring_options["--dry-run"] = args.dry_run
     if args.scored and any(scoring_options.values()):
         names = ", ".join(name for name, is_set in scoring_options.items() if is_set)
-        raise RequestError(f"--scored: FILE already has scores, so {names} has no effect; drop one of them", "--scored")
+        raise RequestError(
+            f"--scored: FILE already has scores, so {names} has no effect; drop --scored, or these options", "--scored"
+        )
     if not -float("inf") < args.threshold < float("inf"):
         raise RequestError("--threshold: expected a number", "--threshold")
     if args.bins > MAX_BINS:
@@ -150,12 +156,15 @@ def _report_scored_file(read: Read, options: ReportOptions, data_source: str | N
 
 
 def _build_options(args: argparse.Namespace) -> Options:
-    # Policy "none": report a row without a score as such, whatever the policy of its route.
+    # With the policy "none", a row without a score is reported as such, even if its route has another policy.
     return Options(route_table(Settings.from_env()), CHUNK_SIZE, args.data_source, "none", args.timeout, args.cached)
 
 
 def _build_settings(args: argparse.Namespace) -> dict[str, Setting]:
-    """Return the ways to score the rows: `set` and, if there are options of `--against`, `against`."""
+    """Return the settings by name: `set` with the options of `--set`, and `against` with the options of `--against`.
+
+    If `--against` is not used, there is only `set`.
+    """
     suite = load_injections() if args.injections else {}
     overrides = {"set": read_options(args.options, "--set")}
     if args.against:

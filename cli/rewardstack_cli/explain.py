@@ -83,7 +83,7 @@ def _read_sample(args: argparse.Namespace) -> Request:
     """
     if (args.input is None) == (args.solution is None):
         raise RequestError("explain: give one sample, as FILE --row N or as --data-source NAME --solution TEXT", "FILE")
-    if args.input is None:  # there is no file; errors begin with `the command line, --solution`
+    if args.input is None:  # errors in these fields begin with "the command line, --solution"
         row = Row(Path("the command line"), "--solution", _command_line_fields(args))
     else:
         row = _read_row(args)
@@ -92,7 +92,7 @@ def _read_sample(args: argparse.Namespace) -> Request:
 
 def _read_row(args: argparse.Namespace) -> Row:
     if args.row is None or args.ground_truth is not None or args.extra is not None:
-        raise RequestError("explain: FILE needs --row N, without --ground-truth and --extra", "--row")
+        raise RequestError("explain: FILE needs --row N; --ground-truth and --extra are only for --solution", "--row")
     row = next(islice(Source(args.input, SAMPLE_FIELDS).rows(args.row - 1), 1), None)
     if row is None:
         raise RequestError(f"--row: {args.input} has fewer than {args.row} rows", "--row")
@@ -136,8 +136,9 @@ def _mapping_lines(mapping: Mapping[str, Any], margin: str) -> Iterator[str]:
 def _fact_lines(name: str, value: Any, margin: str) -> Iterator[str]:
     """Yield the lines of one fact.
 
-    If the value is a mapping with `value` and `from` (its origin), the origin is in parentheses after the name. Other
-    mappings are indented, lists are shown item by item, and long texts below their names.
+    A mapping with the two fields `value` and `from` is a value with its origin: the origin is shown in parentheses
+    after the name. Other mappings are indented below the name. Lists are shown item by item. Long texts, and texts with
+    line breaks, are shown below the name.
     """
     if isinstance(value, Mapping) and value.keys() == {"value", "from"}:
         yield from _fact_lines(f"{name} ({printable(str(value['from']))})", value["value"], margin)

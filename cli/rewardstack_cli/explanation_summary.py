@@ -18,14 +18,14 @@ PART_PREFIX = "part "
 MAX_LINES = 20
 """Maximum number of lines about the route, its parts and their facts, so that a summary fits on a screen."""
 MAX_REQUESTS = 3
-"""Maximum number of requests to a judge whose facts are shown."""
+"""A summary shows the facts of at most this many requests to a judge."""
 MAX_FACT = 100
-"""Maximum characters of a fact; of longer texts, the end is shown, where the answer or the verdict usually is."""
+"""Maximum characters of a fact. Of a longer fact, only the end is shown: it usually has the answer or verdict."""
 MAX_REASON = 400
 """Maximum characters of a reason."""
 TIMES = "\N{MULTIPLICATION SIGN}"
 COMPOSITE_KINDS = ("sum", "majority", "gate", "cascade")
-"""The kinds of composites, each of which is also a field of the composite's definition."""
+"""The kinds of composites. The definition of a composite has a field with the name of its kind."""
 SHOWN_FACTS = (
     *("answer", "found in", "references as read", "unreadable", "fault", "references refused", "comparisons"),
     *("compared", "reply", "line read", "probabilities", "answers read", "why"),
@@ -38,10 +38,10 @@ class Node(NamedTuple):
 
     Args:
         name: the `data_source` that the route scored.
-        route: the definition of the route. That of a leaf has `kind`; that of a composite has `sum`, `majority`, `gate`
-            or `cascade`.
+        route: the definition of the route. The definition of a leaf has the field `kind`; the definition of a composite
+            has one of the fields `COMPOSITE_KINDS`.
         steps: the steps of scoring.
-        result: `value`, `status` and `reason` before shaping; empty if scoring did not get that far.
+        result: `value`, `status` and `reason` before shaping; empty if scoring ended before it had a result.
         shaped: the shaping of the route and the shaped `value`; empty without shaping.
         parts: the parts that were scored, by name.
     """
@@ -55,7 +55,7 @@ class Node(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """The value; None if there is none."""
+        """The value after shaping; None if the route has no value."""
         value: float | None = self.shaped.get("value", self.result.get("value"))
         return value
 
@@ -105,14 +105,14 @@ def _headline(explanation: Explanation, root: Node, policy: Any) -> str:
 
 
 def _equation(value: float | None, node: Node) -> str:
-    """Return a value, and its formula if the formula is not just the value."""
+    """Return `VALUE = FORMULA`. If the formula is the value, or begins with it, return only the formula."""
     formula = _formula(node)
     text = format_value(value)
     return formula if formula == text or formula.startswith((f"{text}, ", f"{text} (")) else f"{text} = {formula}"
 
 
 def format_value(value: float | None) -> str:
-    """Format a value with at most six significant digits, and with a decimal point; None as a question mark."""
+    """Format a value with at most six significant digits. 1 becomes `1.0`, and None becomes `?`."""
     if value is None:
         return "?"
     text = f"{value:.6g}"
@@ -120,7 +120,7 @@ def format_value(value: float | None) -> str:
 
 
 def _formula(node: Node) -> str:
-    """Return the value of a node as a formula of the values of its parts, and of its shaping."""
+    """Return the formula that computes the value of a node from the values of its parts, and then shapes it."""
     formula = _unshaped_formula(node)
     if not node.shaped:
         return formula
@@ -176,7 +176,7 @@ def _gate_formula(node: Node, route: Mapping[str, Any]) -> str:
 
 
 def _part_value(node: Node, name: str, *, is_bare: bool = False) -> str:
-    """Return the value of a part, with its name unless `is_bare`.
+    """Return `NAME VALUE` for a part, or only `VALUE` if `is_bare` is true.
 
     For a part without a value, return its name, or `0.0 (NAME STATUS)` if the composite counts the part as 0.
     """
@@ -188,7 +188,12 @@ def _part_value(node: Node, name: str, *, is_bare: bool = False) -> str:
 
 
 def _node_lines(node: Node, margin: str) -> Iterator[str]:
-    """Yield the result, the facts and the parts of a node; the result of the root is in the headline."""
+    """Yield the lines about a node.
+
+    The first line shows the node's result. The lines about its parts follow; if the node has no parts, the facts
+    of its scorer follow. For the root (empty `margin`), the first line has no result, because the headline already
+    shows it.
+    """
     yield f"{margin}{_result_line(node) if margin else f'{node.name} ({_route_kind(node)}){_cache_note(node)}'}"
     if not node.parts:
         yield from (f"{margin}    {line}" for line in _scorer_facts(node.steps))
@@ -217,7 +222,10 @@ def _result_line(node: Node) -> str:
 
 
 def _scorer_facts(steps: Sequence[Step]) -> Iterator[str]:
-    """Yield a line for each fact in a scorer's steps that explains its value."""
+    """Yield a line for each of the `SHOWN_FACTS` in a scorer's steps.
+
+    For a judge, only the facts of its first `MAX_REQUESTS` requests are shown.
+    """
     requests = 0
     for step in steps:
         if step.name == "request for a verdict":

@@ -30,7 +30,7 @@ class Failures:
         return None if reason is None else Score.unscored(reason, NOT_SENT)
 
     def count(self, route: str, score: Score) -> None:
-        """Count the next row in the order of the file; stop its route after `MAX_CONSECUTIVE` failed rows in a row.
+        """Count the next row in the order of the file; stop its route after `MAX_CONSECUTIVE` consecutive failures.
 
         Only an `ok` row whose score is not cached resets the count of consecutive failed rows.
 
@@ -49,9 +49,9 @@ class Failures:
             return
         self._consecutive[route] += 1
         if self._consecutive[route] == MAX_CONSECUTIVE and route not in self._stopped:
-            cause = f"{MAX_CONSECUTIVE} rows in a row failed; last error: {score.reason}"
-            self._stopped[route] = f"not sent: of the route {route}, {cause}"
-            say(f"{route}: {cause}; its remaining rows are left unscored")
+            cause = f"{MAX_CONSECUTIVE} consecutive rows failed; last error: {score.reason}"
+            self._stopped[route] = f"not sent, because the route {route} is stopped: {cause}"
+            say(f"{route}: {cause}; the remaining rows of this route are left unscored")
 
     def lines(self) -> Iterator[str]:
         """Yield the number of rows and the first reason for each route and status other than `ok`."""

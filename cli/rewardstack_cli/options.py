@@ -28,7 +28,7 @@ class Scoring(Protocol):
     """Scores the rows of a run.
 
     Attributes:
-        rescores: whether a later run can score rows that failed or are unscored again.
+        rescores: whether a later run can retry rows that failed or are unscored.
         failures: the failures of the run so far.
     """
 

@@ -1,7 +1,7 @@
 """Score rows in order, with a bounded number of rows in flight.
 
-The rows in flight (a chunk) are sent in several pieces. As soon as the oldest piece in flight is done, another one is
-sent. While a sample in the oldest piece is slow, the other pieces in flight are still scored.
+The rows in flight (a chunk) are sent in several pieces. As soon as the oldest piece in flight is done, the next piece
+is sent. While a sample in the oldest piece is slow, the other pieces in flight are still scored.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class Piece(NamedTuple):
 
     Args:
         rows: consecutive rows.
-        scores: the scores of the rows, in order; if there is an error, only the scores of the rows before it.
-        error: the reason why the remaining rows have no scores; None if all rows have one.
+        scores: the scores of the rows, in order; if there is an error, only the scores before the first row that the
+            error affects.
+        error: the reason why the remaining rows have no scores; None if all rows have scores.
     """
 
     rows: list[Row]
@@ -43,7 +44,7 @@ class Piece(NamedTuple):
 
     @property
     def usage(self) -> Usage:
-        """The usage of all rows of the piece, including rows after the error."""
+        """The usage of all rows of the piece, also of rows whose scores are not in `scores`."""
         scores = self.error.scores if isinstance(self.error, ScoringError | BudgetError) else self.scores
         return Usage.total(score.usage for score in scores)
 
@@ -98,7 +99,8 @@ async def _score_piece(rows: list[Row], score: ScoreRows) -> Piece:
         message = f"{rows[len(scored_before)].location}: {failed.status}: {failed.reason}"
         return Piece(rows, scored_before, ScoringError(message, error.scores))
     except BudgetError as error:
-        # Stop also at a fallback, which may be a composite score without a part that the budget refused.
+        # Keep only the scores before the first `failed` or `fallback`. If the budget refused a part of a composite, its
+        # score is a `fallback`.
         return Piece(rows, list(takewhile(lambda one: one.status in ("ok", "unscored"), error.scores)), error)
     except ConfigError as error:
         if not (error.field or "").startswith("extra_info"):

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     parquet.require_pyarrow()
     prepared = args.recipe.prepare(args)
     if not prepared.splits["train"]:
-        raise RequestError(f"INPUT: {args.input} leaves no rows to train on", "INPUT")
+        raise RequestError(f"INPUT: no rows of {args.input} are left to train on", "INPUT")
     report = output.write(args.output, args.recipe.NAME, args.seed, prepared)
     if args.json:
         print_json(report)

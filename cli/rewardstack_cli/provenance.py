@@ -2,7 +2,7 @@
 
 The provenance is stored with the output file, so that a later run with other routes or settings is refused. It has
 four sections: the `options` of the command line, the `routes` by `data_source`, the `settings` that are part of cache
-keys, and for `services` the identities that they report, by `data_source`. No section contains a secret.
+keys, and the `services`: the identity that the service of each `data_source` reports. No section contains a secret.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ProvenanceFile:
 
 
 def parse_provenance(data: bytes) -> Provenance | None:
-    """Parse a provenance from JSON; return None for anything else."""
+    """Parse a provenance from JSON; return None if `data` is not a provenance."""
     try:
         sections = json.loads(data)
     except (ValueError, RecursionError):
@@ -82,13 +82,16 @@ def list_changes(before: Provenance, now: Provenance) -> list[str]:
 
 
 def merge(before: Provenance, now: Provenance) -> Provenance:
-    """Return `now` with the values of its sections that only `before` has, e.g. those of a service that is down now."""
+    """Return `now`; a value that a section of `now` lacks is taken from `before`.
+
+    For example, `now` lacks the identity of a service that is down.
+    """
     return {section: {**before.get(section, {}), **values} for section, values in now.items()}
 
 
 def _describe_change(section: str, name: str, before: Any, now: Any) -> str:
     if section == "services":
-        return f"what scores {name} (its source, its model, or their versions)"
+        return f"the scorer of {name} (its code, its model, or a version) has changed"
     full_texts = [json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (before, now)]
     texts = [shorten(text, MAX_SHOWN, placeholder=" ...") for text in full_texts]
     return f"{f'the route of {name}' if section == 'routes' else name} was {texts[0]}, is {texts[1]}"
@@ -157,7 +160,7 @@ def _parse_route(pattern: str, fields: Mapping[str, Any]) -> Route:
 
 
 async def fetch_server_identity(settings: Settings) -> Mapping[str, Any]:
-    """Return the reply at `/v1/reward_types` of the first reward server that answers; empty if none does."""
+    """Return the reply at `/v1/reward_types` of the first reward server that answers; empty if no server answers."""
     headers = authorization(settings.reward_server_api_key)
     async with open_session() as session:
         for url in settings.reward_server_urls:

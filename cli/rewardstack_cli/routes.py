@@ -28,7 +28,7 @@ LEAF_SERVICES: dict[str, tuple[str, OnError]] = {
     "embedding": ("embedding server", Embedding.on_error),
     "reward_model": ("reward model", RewardModelScorer.on_error),
 }
-"""The service and the default error policy of each kind of leaf, i.e. of a route without parts."""
+"""The service and the default error policy of each kind of leaf. A leaf is a route without parts."""
 COMPOSITE_KINDS: dict[type, str] = {WeightedSum: "sum", Majority: "majority", Gate: "gate", Cascade: "cascade"}
 MAX_TEMPLATE = 40
 """Maximum characters of a template in the table."""
@@ -116,14 +116,17 @@ def _describe_judge(judge: NamedJudge) -> str:
 
 
 def _part_names(composite: Composite) -> list[str]:
-    """Return the routes of a composite's parts; for a cascade, with the condition for the next part."""
+    """Return the routes of a composite's parts; in a cascade, each with the condition for trying the next part."""
     if not isinstance(composite, Cascade):
         return list(part_routes(composite))
     return [" ".join([part.route, *filter(None, (_undecided_condition(part),))]) for part in composite.parts]
 
 
 def _undecided_condition(part: Part) -> str:
-    """Return the condition for passing a sample to the next part of a cascade; empty if there is none."""
+    """Return the condition under which a part's value does not decide a cascade, so that the next part is tried.
+
+    Empty if every value of the part decides.
+    """
     below_condition = [f"below {part.at_least:g}"] if part.at_least is not None else []
     between_condition = [f"between {part.unsure[0]:g} and {part.unsure[1]:g}"] if part.unsure else []
     votes_condition = [f"with less than {part.agreement:g} of its votes alike"] if part.agreement is not None else []

@@ -50,7 +50,7 @@ class Run:
 
     Args:
         source: IN.
-        output: OUT; a parquet file is written at the end, from a JSONL file next to it.
+        output: OUT. A parquet OUT is written at the end, from the JSONL file `OUT.partial`.
         options: how to score the rows.
 
     Raises:
@@ -81,7 +81,7 @@ class Run:
             The exit status.
 
         Raises:
-            RewardstackError: the run failed; finished scores are in OUT, or in the file next to it.
+            RewardstackError: the run failed; finished scores are in OUT, or in `OUT.partial` if OUT is parquet.
         """
         started = time.monotonic()
         self._retry = retry
@@ -115,7 +115,7 @@ class Run:
         return self._retry and tally.without_score > 0
 
     def _restore_work_file(self) -> None:
-        """Recreate the JSONL file from a complete parquet OUT, so that rows without a score can be retried."""
+        """Recreate `OUT.partial` from a complete parquet OUT, so that rows without a score can be retried."""
         _, provenance = parquet.read_origin(self._output)
         if provenance is not None:
             self._provenance.write(provenance)
@@ -143,7 +143,10 @@ class Run:
                     digest.update(to_json(input_fields(row.fields)))
         if replaced_fields:
             names = ", ".join(sorted(replaced_fields))
-            say(f"{self._source.path} has the fields {names}, which a score's replace in OUT; rename them to keep them")
+            say(
+                f"{self._source.path} has the fields {names}, which OUT replaces by fields of the score; "
+                "rename them in IN to keep their values"
+            )
         return InputSummary(count, digest.hexdigest(), frozenset(sources))
 
     def _check_provenance(self, before: Provenance | None, summary: InputSummary) -> None:
@@ -187,7 +190,7 @@ class Run:
             raise
 
     async def _score_rows(self, scores: ScoreFile, summary: InputSummary) -> int:
-        """Score the remaining rows; return the number of the signal that interrupted the run, 0 for none."""
+        """Score the remaining rows, and return the number of the signal that interrupted it; 0 if no signal did."""
         provenance_task = asyncio.create_task(self._store_provenance(scores, summary))
         with progress_bar() as bar, Interrupts() as interrupts:
             task = bar.add_task(

@@ -18,7 +18,7 @@ from rewardstack_cli.run import Run
 from rewardstack_cli.table import TABLE_ROWS, show_table
 
 CHUNK_SIZE = 1024
-"""Default number of rows in flight, i.e. sent, but without a written score."""
+"""Default number of rows in flight. A row is in flight after it is sent and before its score is written."""
 
 
 def add_parser(commands: Any) -> None:
@@ -36,7 +36,7 @@ def add_parser(commands: Any) -> None:
         "--on-error", choices=ON_ERROR, help="what to do if a row has no score (default: the on_error of its route)"
     )
     parser.add_argument("--chunk-size", metavar="ROWS", type=positive_number(int), default=CHUNK_SIZE,
-                        help="rows in flight; after a kill, the next run scores them again (%(default)s)")  # fmt: skip
+                        help="rows in flight; after SIGKILL, the next run scores them again (%(default)s)")  # fmt: skip
     parser.add_argument("--timeout", metavar="SECONDS", type=positive_number(float), help="total time limit of a row")
     parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
     rerun = parser.add_mutually_exclusive_group()
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.retry_failed and args.output is None:
         raise RequestError("--retry-failed needs -o OUT, the file with the rows to score again", "--retry-failed")
-    # OUT needs all columns of IN; otherwise, read only the columns that scoring needs.
+    # With -o, read all columns of IN, because OUT contains them. Without -o, read only the columns that scoring needs.
     source = Source(args.input, None if args.output else SAMPLE_FIELDS)
     routes = route_table(Settings.from_env())
     options = Options(routes, args.chunk_size, args.data_source, args.on_error, args.timeout, args.cached)

@@ -21,7 +21,7 @@ TABLE_ROWS = 1000
 
 
 def show_table(source: Source, options: Options) -> int:
-    """Score the rows of `source` and print a table with the name (or position), route, score and time of each.
+    """Score the rows of `source` and print a table: for each row its name (or position), route, score and time.
 
     If there is a cache, the table also shows which scores come from it.
 

@@ -5,7 +5,9 @@ The top level has the public modules (`api`, `score`, `errors`, the `*_remote` f
 `rewardstack` is another distribution (`rewardstack_cli`). The packages:
 
 - `core`: deadlines, batching, the event loop, the wire format; imports none of the packages below
-- `cache`, `routing`, `transport`: result cache, choice of each sample's scorer, requests to services
+- `cache`: the result cache
+- `routing`: chooses the scorer of each sample
+- `transport`: sends requests to services
 - `scorers`: clients of each kind of service
 - `pipeline`: the stages of scoring
 

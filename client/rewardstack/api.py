@@ -48,7 +48,7 @@ def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeo
         requests: the samples.
         on_error: policy for samples without a score (`zero`, `lexical`, `none`, `raise`); None for the policy of each
             sample's route.
-        timeout: time limit of the call in seconds; None to wait as long as the services return results.
+        timeout: time limit of the call in seconds; None to wait as long as the services make progress.
 
     Returns:
         One score for each request, in order.
@@ -130,7 +130,7 @@ def compute_score(
     Args:
         data_source: the name of the sample's data set, which selects the route (the scorer and its policies).
         solution_str: the response of the policy: a string, or chat messages; the last assistant turn counts.
-        ground_truth: a reference, a list of references, or `{"target": …}` with either.
+        ground_truth: a reference, or a list of references. Either may be inside an object, as `{"target": …}`.
         extra_info: options of the scorer, and `server_url`, `api_key` and `timeout` (seconds) for this sample.
         data_sources: one per sample, or one for all.
         solution_strs: one per sample.
@@ -254,7 +254,7 @@ def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
 
 
 def check_groups(requests: Sequence[Request], remedy: str, threads: int | None = None) -> None:
-    """Check that a judge that compares the samples of a group gets all of them at the same time.
+    """Check that a judge gets whole groups, if it compares the samples of a group with each other.
 
     Args:
         requests: the samples of a batch.
@@ -262,7 +262,7 @@ def check_groups(requests: Sequence[Request], remedy: str, threads: int | None =
         threads: number of threads that each score one sample at a time; None if the batch is scored in one call.
 
     Raises:
-        RequestError: a judge compares groups but has no `group_size`, or a group cannot be complete.
+        RequestError: a judge compares groups but has no `group_size`, or the judge would get an incomplete group.
         ConfigError: a route is unknown, or a setting is malformed.
     """
     with import_lock:

@@ -1,7 +1,7 @@
 """The client of an event loop: its connections to services, result caches, and the pipeline for the current settings.
 
-The public functions in `api`, the reward server and the command line score through this module. It also has the routes
-that the process registered.
+The public functions in `api`, the reward server and the command line score through this module. The module also has
+the routes that the process registered.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _clients: dict[asyncio.AbstractEventLoop, Client] = {}
 
 
 class Client:
-    """The connections to services (backends), result caches and pipeline of one event loop."""
+    """What one event loop needs for scoring: connections to services (backends), the result caches and the pipeline."""
 
     def __init__(self) -> None:
         self._backends = Backends()
@@ -76,7 +76,9 @@ class Client:
 
 
 def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) -> Pipeline:
-    """Return a pipeline with all routes, for the tenant (cache namespace) of the reward server's API key.
+    """Return a pipeline with all routes.
+
+    Its tenant (cache namespace) is derived from the reward server's API key, as on the reward server.
 
     Raises:
         RouteError: a route is invalid.
@@ -251,7 +253,7 @@ def group_of(routes: RouteTable, request: Request) -> str | None:
 
 
 def check_groups(requests: Sequence[Request], settings: Settings, remedy: str, threads: int | None) -> None:
-    """Raise if a judge that compares groups would get an incomplete one; see `api.check_groups`."""
+    """Raise if a judge that compares groups would get an incomplete group; see `api.check_groups`."""
     routes = _cached_route_table(settings, tuple(_registered.values()))
     counts: Counter[tuple[str, int]] = Counter()
     for request in requests if routes.has_comparisons else ():
@@ -266,7 +268,8 @@ def check_groups(requests: Sequence[Request], settings: Settings, remedy: str, t
     for (_, size), count in counts.items():
         why = "" if count % size == 0 else f"a group has {count} members in this batch, not a multiple of {size}"
         if threads is not None:
-            why = "" if size <= threads else f"a group has {size} members, and only {threads} threads wait for them"
+            few = f"a group has {size} members, but only {threads} can be collected: each needs a thread"
+            why = "" if size <= threads else few
         if why:
             raise RequestError(f"{GROUP_SIZE}: {why}; {remedy}", GROUP_SIZE)
         if threads is None and count > size:

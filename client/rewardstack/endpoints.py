@@ -109,7 +109,7 @@ class EndpointsFile:
             self._changed_at = now
         age = now - self._changed_at
         if age > STALE_AFTER and not self._is_stale:
-            log.warning("%s: %s has not been written for %.0f s: does the job run?", VARIABLE, self._path, age)
+            log.warning("%s: %s has not been written for %.0f s: is the job still running?", VARIABLE, self._path, age)
         self._is_stale = age > STALE_AFTER
 
 
@@ -161,7 +161,7 @@ def _open(path: str, flags: int) -> int:
 
 
 def _check(path: Path, status: os.stat_result) -> None:
-    """Raise InvalidText if other users can read the file, which has keys, or change where samples are sent."""
+    """Raise InvalidText if other users can read the file (it has keys) or write it (it says where samples are sent)."""
     if not stat.S_ISREG(status.st_mode):
         raise InvalidText("is not a regular file; name the file that the stack writes")
     if status.st_uid != os.geteuid():

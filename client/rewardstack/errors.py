@@ -45,7 +45,7 @@ class ConfigError(RewardstackError, ValueError):
 
 
 class SettingsError(ConfigError):
-    """An environment variable is missing, malformed or contradicts another."""
+    """An environment variable is missing or malformed, or contradicts another variable."""
 
 
 class RouteError(ConfigError):

@@ -54,7 +54,7 @@ class RemoteRewardModel:
         address, _, query = endpoint.partition("?")
         base = address.rstrip("/").removesuffix("/get_reward")
         if parse_urls(base, "endpoint") != (base,):
-            raise RequestError(f"endpoint: {endpoint!r} is not one URL", "endpoint")
+            raise RequestError(f"endpoint: {endpoint!r} is not a single URL", "endpoint")
         for name, value in (("timeout", timeout), ("retry_times", retry_times)):
             if not value > 0:
                 raise RequestError(f"{name}: {value!r} is not above 0", name)

@@ -1,4 +1,4 @@
-"""Reads the client's settings from the environment; no other module of the client does.
+"""Reads the client's settings from the environment; no other module of the client reads them there.
 
 `settings_table` has their names, defaults and bounds. The variables are read on every call, because trainers set some
 of them late. They are parsed again only if one has changed.
@@ -42,8 +42,8 @@ SERVERS = {
     "EMBEDDING_SERVER_API_KEY": "embedding_api_key",
     "REWARD_CACHE_URL": "cache_url",
 }
-"""The variables that the file named by `REWARDSTACK_ENDPOINTS` sets instead of the environment, and their fields of
-`Settings`."""
+"""Maps variables to fields of `Settings`. If `REWARDSTACK_ENDPOINTS` names a file, these variables are read from this
+file instead of the environment."""
 SERVER_VARIABLES = ("REWARD_SERVER_API_KEYS",)
 """Variables of the reward server that look like misspelled variables of the client, but are not reported as such."""
 SPELLINGS = {name.replace("REWARD_SERVER_", "REWARDSTACK_"): name for name in READ} | {name: name for name in READ}
@@ -61,7 +61,7 @@ class Settings:
         reward_server_api_key: API key that is sent to those servers only.
         reward_server_timeout: seconds that a sample waits for a reward server that makes no progress.
         reward_server_refused_timeout: seconds to wait while connections are refused; None for `reward_server_timeout`.
-        reward_type: reward function of `rule_remote.py`, and route of trainers that name none, such as OpenRLHF.
+        reward_type: reward function of `rule_remote.py`, and route for trainers that name no route, such as OpenRLHF.
         code_sandbox_urls: base URLs of equivalent servers that run programs.
         code_sandbox_api_key: API key that is sent to those servers only.
         judge_urls: base URLs of equivalent LLM judges, or the address of a Ray actor.
@@ -74,7 +74,7 @@ class Settings:
         judge_revision: a label to change when the judge changes; part of the cache key.
         run_id: ID of the run; processes with the same ID share sampled verdicts and budgets. Empty to share nothing.
         max_requests: maximum requests of a run to judges, reward models and embedding servers; 0 for no limit.
-        max_tokens: maximum prompt and completion tokens of a run, in total, that these servers report; 0 for no limit.
+        max_tokens: maximum sum of the prompt and completion tokens that these servers report for a run; 0 for no limit.
         reward_model_urls: base URLs of equivalent reward models.
         reward_model_api_key: API key that is sent to those servers only.
         reward_model_timeout: seconds that a sample waits for a reward model that makes no progress.
@@ -90,7 +90,7 @@ class Settings:
         endpoints: path of the file that sets the variables in `SERVERS`; empty to use the environment.
         routes_files: paths of files with custom routes.
         sample_log: path of the file for scored samples; empty for none.
-        sample_log_share: share of the samples to write to it, from 0 to 1.
+        sample_log_share: share of the samples to write to `sample_log`, from 0 to 1.
         max_retries: maximum retries of a request after error replies (500) or invalid replies.
         max_connections: maximum requests in flight to one endpoint.
         max_failure_rate: share of recent samples that may fail, from 0 to 1; 1 for no limit.
@@ -146,8 +146,8 @@ class Settings:
         """Return the current settings.
 
         Raises:
-            SettingsError: a variable is malformed or contradicts another, or the `endpoints` file is invalid; the error
-                names the variable.
+            SettingsError: a variable is malformed or contradicts another variable, or the `endpoints` file is invalid;
+                the error names the variable.
         """
         if environ is os.environ:
             _warn_of_misspelled()

@@ -24,17 +24,19 @@ from rewardstack_settings.setting import Section, Setting, index_by_name
 
 DURATION = Number(86_400, "a number of seconds")
 SECRET = Word(r"\S*", "text without spaces")
-HEADERS = Pairs(",", r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "api-key: KEY, or one such pair a line")
+HEADERS = Pairs(",", r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "api-key: KEY, NAME: VALUE (or one pair per line)")
 QUERY = Pairs("&", r"[A-Za-z0-9._~-]+", "api-version=2024-10-21&NAME=VALUE")
 
 CLIENT = ("client", "rules", "worker")
-"""The programs that read a setting: the reward server and its workers run the client's pipeline, too."""
+"""The programs that read most settings: the client, and the reward server and its workers, which run the client's
+pipeline."""
 
 # One row per setting.
 # fmt: off
 CACHE = Section("Result cache", [
     Setting("REWARD_CACHE", "on", OneOf("on", "off"), CLIENT,
-            "`off`: no cache, neither in Redis nor in processes; a client also tells the reward server not to use one"),
+            "`off`: no cache in Redis or in processes; for the samples of a client with `off`, the reward server uses "
+            "no cache either"),
     Setting("REWARD_CACHE_TTL", "604800", Integer(1, 10**9), CLIENT, "seconds that a result is cached (a week)"),
     Setting("REWARD_CACHE_SECRET", "", SECRET, CLIENT,
             "secret that signs cached results, the same for all who share the cache; results without a valid "
@@ -52,7 +54,7 @@ RULES = Section("Reward server", [
     Setting("CODE_SANDBOX_API_KEY", "", Text(), CLIENT,
             "key for those servers only; `make up` generates one for its own sandbox", secret=True),
     Setting("REWARDSTACK_ROUTES", "", Files(is_list=True), ("up", *CLIENT),
-            "files of [routes](routing.md) and judges by name, colon-separated"),
+            "files that define [routes](routing.md) and named judges, colon-separated"),
     Setting("REWARDSTACK_SAMPLE_LOG", "", Text(), CLIENT,
             "JSON lines file of scored samples with their texts ([sample log](operations.md#sample-log)); empty: none"),
     Setting("REWARDSTACK_SAMPLE_LOG_SHARE", "0.01", Number(1), CLIENT, "share of samples in that file, from 0 to 1"),
@@ -60,7 +62,7 @@ RULES = Section("Reward server", [
 
 JUDGE = Section("LLM judge", [
     Setting("LLM_JUDGE_SERVER_URL", "", Urls(), ("up", *CLIENT),
-            "base URLs of equivalent judges, comma-separated; empty for `make up`: the stack's own"),
+            "base URLs of equivalent judges, comma-separated; if empty, `make up` uses the judge that it starts"),
     Setting("LLM_JUDGE_SERVER_API_KEY", "", Text(), (*CLIENT, "vllm-python", "vllm-docker"),
             "key for those judges only; the stack's own judge requires it, too", secret=True),
     Setting("LLM_JUDGE_HEADERS", "", HEADERS, CLIENT,
@@ -69,18 +71,18 @@ JUDGE = Section("LLM judge", [
             "query parameters for those judges only, such as `api-version=2024-10-21`; servers log them, so no keys"),
     Setting("LLM_JUDGE_SERVER_TIMEOUT", "60", DURATION, CLIENT, "seconds a sample waits for a judge without progress"),
     Setting("LLM_JUDGE_SERVER_REFUSED_TIMEOUT", "", Maybe(DURATION), CLIENT,
-            "seconds to wait while it refuses connections, e.g. during a restart; empty: LLM_JUDGE_SERVER_TIMEOUT"),
+            "seconds to wait while the judge refuses connections, e.g. in a restart; empty: LLM_JUDGE_SERVER_TIMEOUT"),
     Setting("LLM_JUDGE_MODEL", "", OPTIONAL_NAME, ("up", *CLIENT),
             "the judge's model; empty: the only one that it serves"),
     Setting("JUDGE_REVISION", "", Text(), CLIENT,
-            "label of the judge's or reward model's version; a new label ignores earlier cached scores"),
+            "label of the judge's or reward model's version; with a new label, earlier cached scores are ignored"),
     Setting("REWARDSTACK_RUN_ID", "", Text(), CLIENT,
-            "training run: verdicts that are not deterministic are cached, and costs counted, within it; empty: within "
-            "the process"),
+            "ID of the training run: verdicts that are not deterministic are cached for one run only, and costs are "
+            "counted for one run; empty: for one process"),
     Setting("REWARDSTACK_MAX_REQUESTS", "0", Integer(0, 10**12), CLIENT,
             "[cap](costs.md#a-cap) on a run's requests to model servers; 0: none"),
     Setting("REWARDSTACK_MAX_TOKENS", "0", Integer(0, 10**15), CLIENT,
-            "cap on the tokens that these servers report; 0: none"),
+            "cap on the tokens that model servers report for a run; 0: none"),
 ])
 
 REWARD_MODEL = Section("Reward model", [
@@ -93,28 +95,30 @@ REWARD_MODEL = Section("Reward model", [
 
 EMBEDDING = Section("Embedding server", [
     Setting("EMBEDDING_SERVER_URL", "", Urls(), ("up", *CLIENT),
-            "base URLs of equivalent embedding servers, comma-separated; empty for `make up`: the stack's own"),
+            "base URLs of equivalent embedding servers, comma-separated; if empty, `make up` uses the server that it "
+            "starts"),
     Setting("EMBEDDING_SERVER_API_KEY", "", Text(), (*CLIENT, "tei-docker", "tei-apptainer"),
             "key for those servers only; the stack's own server requires it, too", secret=True),
     Setting("EMBEDDING_SERVER_TIMEOUT", "30", DURATION, CLIENT,
             "seconds a sample waits for an embedding server without progress"),
     Setting("EMBEDDING_SERVER_REFUSED_TIMEOUT", "5", DURATION, CLIENT,
-            "seconds to wait while it refuses connections; then lexical similarity scores"),
+            "seconds to wait while the server refuses connections; then lexical similarity scores the samples"),
 ])
 
 TRAINER = Section("The client", [
     Setting("REWARD_SERVER_URL", "", Urls(), ("client",), "base URLs of equivalent reward servers, comma-separated"),
     Setting("REWARD_SERVER_API_KEY", "", Text(), ("client",), "key for those servers only", secret=True),
-    Setting("REWARD_SERVER_TIMEOUT", "60", DURATION, ("client",), "seconds a sample waits without progress"),
+    Setting("REWARD_SERVER_TIMEOUT", "60", DURATION, ("client",),
+            "seconds a sample waits for a reward server without progress"),
     Setting("REWARD_SERVER_REFUSED_TIMEOUT", "", Maybe(DURATION), ("client",),
-            "seconds to wait while it refuses connections, e.g. during a restart; empty: REWARD_SERVER_TIMEOUT"),
+            "seconds to wait while the server refuses connections, e.g. in a restart; empty: REWARD_SERVER_TIMEOUT"),
     Setting("REWARD_CACHE_URL", "", RedisUrl(), CLIENT,
-            "Redis of the result cache, such as `redis://localhost:6379/0`; empty: none; `make up` sets the reward "
-            "server's", secret=True),
+            "Redis of the result cache, such as `redis://localhost:6379/0`; empty: none; `make up` sets it for the "
+            "reward server", secret=True),
     Setting("REWARDSTACK_ENDPOINTS", "", Files(), ("client",),
-            "[file of servers and keys](#servers-that-move) that the client follows, instead of these variables"),
+            "[file of servers and keys](#servers-that-move) that the client uses instead of the variables for them"),
     Setting("REWARDSTACK_MAX_RETRIES", "3", Integer(0, 100), ("client",),
-            "retries of a request on the only server after an error (500) or an unreadable reply"),
+            "retries of a request after an error (500) or an unreadable reply, if there is no other server to try"),
     Setting("REWARDSTACK_MAX_CONNECTIONS", "1028", Integer(1, 1_000_000), ("client",),
             "concurrent requests per endpoint"),
     Setting("REWARDSTACK_MAX_FAILURE_RATE", "1", Number(1), ("client",),

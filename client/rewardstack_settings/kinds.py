@@ -17,7 +17,7 @@ DECIMAL = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 RAY_SCHEME = "ray://"
 """Start of a Ray actor's address, `ray://NAMESPACE/NAME`."""
 RAY_NAMESPACE = "rewardstack"
-"""Namespace of a Ray actor whose setting names none; the namespace of the trainer's Ray job does not matter."""
+"""Namespace of a Ray actor if the setting has none; the namespace of the trainer's Ray job does not matter."""
 RAY_ACTOR = re.compile(r"(?:([A-Za-z0-9_.-]+)/)?([A-Za-z0-9_.-]+)")
 HOST = r"\.?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?"
 MIN_KEY_LENGTH = 16
@@ -32,7 +32,7 @@ class InvalidText(ValueError):
     """The text of a setting is not valid.
 
     Args:
-        reason: what is wrong, as the end of a sentence that starts with the text, such as "is not a number".
+        reason: what is wrong, such as "is not a number". In the error message, it follows the setting's text.
         may_show: whether the error may show the text; False if the text may contain a password.
     """
 
@@ -74,7 +74,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class Number:
-    """A number above 0 and at most `high`; errors call it `description`."""
+    """A number above 0 and at most `high`. `description` names it in errors."""
 
     high: float
     description: str = "a number"
@@ -90,7 +90,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Word:
-    """Text that matches a pattern; errors call it `expected`."""
+    """Text that matches a pattern. `expected` describes such a text in errors."""
 
     pattern: str
     expected: str
@@ -105,14 +105,14 @@ class Word:
 
 
 class OneOf:
-    """One of several words; if "" is one of them, an empty setting means that its reader chooses one."""
+    """One of several words. If "" is one of them, the setting may be empty."""
 
     def __init__(self, *values: str) -> None:
         self.values = values
 
     def read(self, text: str) -> str:
         if text not in self.values:
-            words = [value or "empty to choose" for value in self.values]
+            words = [value or "empty" for value in self.values]
             raise InvalidText(f"is not {', '.join(words[:-1])} or {words[-1]}")
         return text
 
@@ -163,7 +163,7 @@ class Keys(Text):
         if not text:
             return ()
         if not all(keys) or not text.isascii():
-            raise InvalidText("has an empty key, or one that is not ASCII; write it like KEY,OTHER-KEY")
+            raise InvalidText("has an empty key, or a key that is not ASCII; write keys like KEY,OTHER-KEY")
         if min(map(len, keys)) < MIN_KEY_LENGTH:
             raise InvalidText(
                 f"has a key of fewer than {MIN_KEY_LENGTH} characters; generate one: openssl rand -hex 32"
@@ -233,10 +233,12 @@ class Flags(Text):
         except InvalidText:
             raise
         except ValueError:
-            raise InvalidText("is not a list of flags: a quote does not end") from None
+            raise InvalidText("is not a list of flags: a quote is not closed") from None
         # supervisord treats the text after ` ;` or ` #` as a comment, even in quotes.
         if COMMENT.search(text):
-            raise InvalidText("is not a list of flags: neither ; nor # can follow a space")
+            raise InvalidText(
+                "has a space before `;` or `#`, after which supervisord would ignore the rest; remove the space"
+            )
         return flags
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from rewardstack_settings.kinds import Files, InvalidText, Kind, Schema
 
 SERVICE_LINK = "tcp://"
-"""Prefix of the variables that Kubernetes sets for services, such as REWARD_PORT=tcp://10.0.0.1:80."""
+"""Start of the value of a variable that Kubernetes sets for a service, such as REWARD_PORT=tcp://10.0.0.1:80."""
 
 MIN_SIMILARITY = 0.9
 """Minimum similarity, from 0 to 1, at which a variable counts as a misspelling of a setting."""
@@ -40,7 +40,8 @@ class Setting:
         kind: kind of the value.
         readers: names of the services and programs that read the setting; see `services.stack.settings_table.READERS`.
         help: description in one line.
-        secret: whether the value is secret. It is then never shown, and services that support it get it as a file.
+        secret: whether the value is secret. A secret value is never shown, and is passed as a file to services that
+            support files.
     """
 
     name: str
@@ -108,7 +109,7 @@ def index_by_name(sections: Iterable[Section]) -> dict[str, Setting]:
 
 
 def settings_for(table: Mapping[str, Setting], *readers: str) -> dict[str, Setting]:
-    """Return the settings of a table that one or more of `readers` read, by name."""
+    """Return, by name, the settings of a table that at least one of `readers` reads."""
     return {name: setting for name, setting in table.items() if not {*readers}.isdisjoint(setting.readers)}
 
 
@@ -119,9 +120,10 @@ def find_misspelled(environ: Mapping[str, str], spellings: Mapping[str, str], kn
 
     Args:
         environ: the variables; service links of Kubernetes are ignored.
-        spellings: the setting for each name that a variable is compared with. A name is a setting or a probable wrong
-            name of a setting.
-        known: names without the suffix `_FILE`; variables with these names, with or without the suffix, are correct.
+        spellings: the names with which the variables are compared, each with the setting that is meant. These are the
+            names of settings, and wrong names that users probably write.
+        known: correct names, without the suffix `_FILE`. Variables with these names, with or without the suffix, are
+            not reported.
     """
     return {
         name: spellings[close[0]]

@@ -31,7 +31,7 @@ def main() -> None:
         _exec_models_python(error)
     try:
         family = socket.AF_INET6 if ":" in settings.hostname else socket.AF_INET
-        socket.create_server((settings.hostname, settings.port), family=family).close()  # fail before loading
+        socket.create_server((settings.hostname, settings.port), family=family).close()  # fail before loading the model
         serve(Model(settings), settings)
     except (OSError, StackError) as error:
         sys.exit(f"run_tei_python: {error}")
@@ -40,7 +40,7 @@ def main() -> None:
 def _exec_models_python(error: ImportError) -> None:
     """Run this script again with the interpreter of the models environment (MODELS_DIR).
 
-    Exit with the error if there is no such interpreter, or if it is running already.
+    Exit with the error if there is no such interpreter, or if this script already runs with it.
     """
     models = Models(Path(load(ROOT)["MODELS_DIR"]))
     if Path(models.python).exists() and not Path(sys.prefix).samefile(models.venv):

@@ -20,7 +20,7 @@ TEMPLATES = CHART_FILES / "gateway"
 WITH_TLS = " ssl; include tls.conf"
 """Suffix of the `listen` address of an nginx server that uses TLS."""
 PAGE = "page"
-"""Name of the port of the status page, which the reward server serves."""
+"""Name of the gateway's port for the status page. The gateway forwards requests for the page to the reward server."""
 TRIES = 2
 """Maximum number of servers that a request is sent to. If one fails, the next one is tried."""
 AUTH_REQUEST_URIS = {
@@ -28,9 +28,10 @@ AUTH_REQUEST_URIS = {
     "JUDGE_AUTH_REQUEST_URI": "LLM_JUDGE_SERVER_API_KEY",
     "EMBEDDING_AUTH_REQUEST_URI": "EMBEDDING_SERVER_API_KEY",
 }
-"""For each template variable that says whether a port requires a key, the setting with the port's API keys."""
+"""The template variables that say whether a port requires a key, each with the setting that has the API keys of the
+port."""
 NO_SERVER = "unix:/nonexistent/server.sock"
-"""Placeholder for a service without servers. nginx requires at least one, and reports this one as unreachable."""
+"""Placeholder for a service without servers. nginx requires at least one server; it reports this one as unreachable."""
 NO_PATHS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -41,20 +42,22 @@ def files(
     tls: Tls | None = None,
     paths: Mapping[str, str] = NO_PATHS,
 ) -> dict[str, str]:
-    """Return the configuration files by name; nginx runs with their folder as prefix and `-c nginx.conf`.
+    """Return the text of each configuration file by name.
+
+    The caller writes the files to a folder, and starts nginx with `-p FOLDER -c nginx.conf`.
 
     Args:
         servers: addresses of each service's servers in nginx syntax, such as `unix:/run/judge.sock`.
         settings: settings of the stack.
         listen: address and port of the gateway by service; named judges use the port of the default judge.
         tls: certificate and key; None for plain HTTP.
-        paths: service behind each additional path at the judge's port, such as `/judges/NAME`.
+        paths: additional paths at the judge's port, such as `/judges/NAME`, each with the service behind it.
     """
     services = [service for service in servers if service in listen]
     included = [*services, *([PAGE] if "rules" in services else [])]
     values: dict[str, str | Sequence[str]] = {
         **settings,
-        # By default, nginx drops root privileges; it could then not read the private run directory.
+        # By default, nginx drops root privileges, and could then not read the private run directory.
         "NGINX_USER": "user root;" if os.geteuid() == 0 else "",
         "SERVICES": "\n    ".join(f"include {name}.conf;" for name in included),
         "TRIES": str(TRIES),
@@ -76,7 +79,10 @@ def _template(name: str) -> str:
 
 
 def auth_request_uris(settings: Settings) -> dict[str, str]:
-    """Return the URI that checks keys, or `off` for a port without keys, by template variable."""
+    """Return the values of the variables in `AUTH_REQUEST_URIS`.
+
+    The value is the URI that checks keys if the port requires a key, else `off`.
+    """
     return {variable: "/key" if settings[key] else "off" for variable, key in AUTH_REQUEST_URIS.items()}
 
 

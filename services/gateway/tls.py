@@ -14,9 +14,10 @@ from services.stack.settings import Settings
 FILES = {"tls_certificate": "TLS_CERTIFICATE", "tls_key": "TLS_KEY"}
 """For each TLS file, the setting with the path of the user's file."""
 TRUST = "SSL_CERT_FILE"
-"""Environment variable with a CA file, which OpenSSL and therefore all clients read."""
+"""Environment variable with the path of a CA file; OpenSSL reads the variable, and so do all clients."""
 HANDSHAKE_ROUNDS = 4
-"""Number of times that each side continues the handshake. Two would suffice."""
+"""Number of times that each side continues the handshake. Two would suffice, because the client checks the certificate
+in its second turn; further turns do nothing."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,9 @@ def check(settings: Settings) -> None:
 
 
 def trusted_ca_file(settings: Settings) -> str:
-    """Return the CA file that clients on this machine need to trust the gateway; empty if they need none.
+    """Return the CA file with which clients on this machine accept the gateway's certificate.
+
+    Return an empty string if TLS is off, or if this machine's own CAs suffice to accept the certificate.
 
     Raises:
         StackError: clients reject the certificate.
@@ -72,8 +75,8 @@ def trusted_ca_file(settings: Settings) -> str:
         if not problem:
             return file
     raise StackError(
-        f"TLS_CERTIFICATE: clients of https://{settings.gateway_name} reject it: {problem}",
-        f"set TLS_NAME to a name in it that resolves to this machine, or {TRUST} to its CA certificate",
+        f"TLS_CERTIFICATE: clients of https://{settings.gateway_name} reject the certificate: {problem}",
+        f"set TLS_NAME to a name in the certificate that resolves to this machine, or {TRUST} to its CA certificate",
     )
 
 
@@ -103,7 +106,7 @@ def _client_context(file: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=file or None)
     except OSError as error:
-        raise StackError(f"{TRUST}: {file} cannot be read: {error}", "name a PEM file, or unset it") from None
+        raise StackError(f"{TRUST}: {file} cannot be read: {error}", f"name a PEM file, or unset {TRUST}") from None
 
 
 def _handshake_problem(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> str:

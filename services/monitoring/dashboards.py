@@ -22,7 +22,7 @@ TAG = "rewardstack"
 COLUMNS = 24
 """Number of columns of a dashboard."""
 SIZES = {"stat": (4, 4), "timeseries": (8, 8)}
-"""Width and height of a panel, by kind: `stat` shows the latest value, `timeseries` lines over time."""
+"""Width and height of a panel, by kind. `stat` shows the latest value; `timeseries` shows lines over time."""
 OPTIONS: Mapping[str, Any] = {
     "stat": {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "value", "graphMode": "area"},
     "timeseries": {
@@ -33,7 +33,7 @@ OPTIONS: Mapping[str, Any] = {
 SCHEMA = 39
 """Schema version of Grafana 11; later versions of Grafana convert it."""
 LABELS = re.compile(r"by \((?:le\b(?:, )?)?(.*?)\)")
-"""Matches the labels that a query keeps, without a histogram's bucket."""
+"""Matches the labels that a query keeps, except `le`, the label of histogram buckets."""
 
 SAMPLES_TOTAL, REQUESTS, CACHE_HITS = (
     "rewardstack_samples_total",
@@ -52,8 +52,9 @@ class Panel:
 
     Args:
         title: title of the panel.
-        query: a PromQL query, whose labels name the lines; or a mapping from the name of a line to its query.
-            Grafana replaces `$__rate_interval` in a query, and label names in double braces in a name.
+        query: a PromQL query; its labels become the names of the lines in the graph. Or a mapping from the name of a
+            line to its query. Grafana replaces `$__rate_interval` in a query. In the name of a line, it replaces label
+            names in double braces by the labels' values.
         unit: unit in Grafana's notation, such as `s`, `percentunit` or `short`.
         text: description, which Grafana shows on hover.
         kind: `timeseries` or `stat`.
@@ -99,7 +100,7 @@ class Row(NamedTuple):
 
 
 class Dashboard(NamedTuple):
-    """A Grafana dashboard. Its name is that of its file, and part of its uid."""
+    """A Grafana dashboard. `name` is the name of the JSON file, and part of the uid."""
 
     name: str
     title: str
@@ -138,14 +139,14 @@ class Dashboard(NamedTuple):
 def aggregate(function: str, expression: str, by: str = "") -> str:
     """Return the query that aggregates the replicas of a service, and keeps the labels in `by`.
 
-    The function is `sum`; or `max`, for what every replica reports, such as the queue's length: a sum would count it
-    several times.
+    Use the function `max` for a shared value that every replica reports, such as the length of the queue. A sum would
+    count this value once per replica. For other values, use `sum`.
     """
     return f"{function}{f' by ({by})' if by else ''} ({expression})"
 
 
 def rate(metric: str, by: str = "", function: str = "sum") -> str:
-    """Return the query for the rate per second of a counter, given by its name and selector."""
+    """Return the query for the rate per second of a counter; `metric` is its name, with a selector if needed."""
     return aggregate(function, f"rate({metric}[$__rate_interval])", by)
 
 
@@ -155,7 +156,7 @@ def share(part: str, whole: str, by: str = "") -> str:
 
 
 def quantile(part: float, histogram: str, by: str = "") -> str:
-    """Return the query for a quantile (0 to 1) of a histogram, whose name lacks `_bucket`, over all replicas."""
+    """Return the query for a quantile (0 to 1) over all replicas; `histogram` is the name without `_bucket`."""
     name, brace, selector = histogram.partition("{")
     buckets = rate(f"{name}_bucket{brace}{selector}", f"le, {by}" if by else "le")
     return f"histogram_quantile({part}, {buckets})"
@@ -172,7 +173,10 @@ def mean(histogram: str) -> str:
 
 
 def signed_mean(prefix: str, count: str, by: str) -> str:
-    """Return the query for the mean of rewards, whose positive and negative sums are separate counters."""
+    """Return the query for the mean of rewards.
+
+    The sums of the positive and of the negative rewards are separate counters, because a counter cannot decrease.
+    """
     return f"({rate(f'{prefix}_positive_total', by)} - {rate(f'{prefix}_negative_total', by)}) / {rate(count, by)}"
 
 
@@ -182,12 +186,12 @@ stat, shared_gauge, shared_rate = partial(Panel, kind="stat"), partial(aggregate
 NOW = Row(
     "Now",
     [
-        stat("Samples a second", rate(SAMPLES_TOTAL), "ops"),
+        stat("Samples per second", rate(SAMPLES_TOTAL), "ops"),
         stat(
             "Failed",
             share(f'{SAMPLES_TOTAL}{{status="failed"}}', SAMPLES_TOTAL),
             "percentunit",
-            "Samples that the infrastructure did not score: above 1 % an alert.",
+            "Samples without a score because a service failed. An alert fires above 1 %.",
         ),
         stat(
             "Fallback",
@@ -197,16 +201,16 @@ NOW = Row(
         ),
         stat("From the cache", share(CACHE_HITS, SAMPLES_TOTAL), "percentunit"),
         stat("95 % of samples within", quantile(0.95, SAMPLE_SECONDS), "s"),
-        stat("Alerts", 'count(ALERTS{alertstate="firing"}) or vector(0)', text="Firing."),
+        stat("Alerts", 'count(ALERTS{alertstate="firing"}) or vector(0)', text="Alerts that are firing."),
     ],
 )
 
 SAMPLES = Row(
     "Samples",
     [
-        Panel("Samples a second", rate(SAMPLES_TOTAL, "route"), "ops"),
+        Panel("Samples per second", rate(SAMPLES_TOTAL, "route"), "ops"),
         Panel(
-            "Without a score of their own",
+            "Samples with a status other than ok",
             rate(f'{SAMPLES_TOTAL}{{status!="ok"}}', "route, status"),
             "ops",
             "failed: a service did not answer. fallback: the score is a substitute. unscored: the sample is invalid.",
@@ -234,7 +238,7 @@ REWARDS = Row(
         Panel(
             "Standard deviation",
             f"sqrt(clamp_min({share(f'{REWARD}_squares_total', f'{REWARD}_count', 'route')} - ({MEAN_REWARD}) ^ 2, 0))",
-            text="At 0 all rewards are equal, and there is nothing to learn.",
+            text="At 0, all rewards are equal, and there is nothing to learn.",
         ),
         Panel(
             "Groups without spread",
@@ -244,7 +248,7 @@ REWARDS = Row(
         ),
         Panel("Share of zeros", share(f"{REWARD}_zeros_total", f"{REWARD}_count", "route"), "percentunit"),
         Panel(
-            "Share of the highest reward",
+            "Share with the highest reward",
             share(f"{REWARD}_maxima_total", f"{REWARD}_count", "route"),
             "percentunit",
             "Only routes whose rewards have an upper bound.",
@@ -266,12 +270,12 @@ COST = Row(
     "Cost of model servers",
     [
         Panel(
-            "Requests a second",
+            "Requests per second",
             rate("rewardstack_model_requests_total", "route"),
             "reqps",
             "Every attempt counts; scores from the cache need no request.",
         ),
-        Panel("Tokens a second", rate("rewardstack_model_tokens_total", "route, kind"), "ops"),
+        Panel("Tokens per second", rate("rewardstack_model_tokens_total", "route, kind"), "ops"),
         Panel(
             "Requests whose tokens are counted",
             share("rewardstack_model_replies_counted_total", "rewardstack_model_requests_total", "route"),
@@ -284,13 +288,13 @@ COST = Row(
 HTTP = Row(
     "Requests",
     [
-        Panel("Requests a second", rate(f"{REQUESTS}{{{CLIENT_REQUESTS}}}", "endpoint"), "reqps"),
+        Panel("Requests per second", rate(f"{REQUESTS}{{{CLIENT_REQUESTS}}}", "endpoint"), "reqps"),
         Panel("Status codes", rate(f"{REQUESTS}{{{CLIENT_REQUESTS}}}", "code"), "reqps"),
         Panel("Time to the answer", quantiles(f"rewardstack_request_duration_seconds{{{CLIENT_REQUESTS}}}"), "s"),
         Panel(
             "In progress",
             "sum by (instance) (rewardstack_requests_in_progress)",
-            text="At most REWARD_WORKERS x REWARD_THREADS per server, besides those that wait for models.",
+            text="At most REWARD_WORKERS x REWARD_THREADS per server, not counting requests that wait for models.",
         ),
         Panel("Replicas that answer", "sum by (job) (up)"),
         Panel(
@@ -318,12 +322,12 @@ VERIFIERS = Row(
         ),
         Panel("Waiting", "sum by (pool) (rewardstack_verifier_waiting)"),
         Panel(
-            "Killed a second",
+            "Killed per second",
             rate("rewardstack_verifier_killed_total", "reason"),
             "ops",
             "timeout: past VERIFY_TIMEOUT. died: out of memory, or a fault in native code.",
         ),
-        Panel("Replaced after their share of work, a second", rate("rewardstack_verifier_recycled_total")),
+        Panel("Replaced after many samples, per second", rate("rewardstack_verifier_recycled_total")),
     ],
 )
 
@@ -331,17 +335,17 @@ JOBS = Row(
     "Jobs",
     [
         Panel("Jobs", shared_gauge("rewardstack_jobs_open", "status")),
-        Panel("Jobs that came and ended, a second", shared_rate("rewardstack_jobs_total", "event")),
+        Panel("Jobs submitted and ended, per second", shared_rate("rewardstack_jobs_total", "event")),
         Panel("Workers", {"seen in the last 30 s": shared_gauge("rewardstack_job_workers")}),
         Panel("Chunks that wait", {"chunks": shared_gauge("rewardstack_queue_chunks")}),
         Panel("Longest wait", {"head of the queue": shared_gauge("rewardstack_queue_oldest_seconds")}, "s"),
         Panel(
-            "Chunks a second",
+            "Chunks per second",
             shared_rate("rewardstack_job_chunks_total", "event"),
             "ops",
             "retried: started again, after a worker died or a service did not answer.",
         ),
-        Panel("Samples a second", shared_rate("rewardstack_job_samples_total", "status"), "ops"),
+        Panel("Samples per second", shared_rate("rewardstack_job_samples_total", "status"), "ops"),
     ],
 )
 
@@ -354,12 +358,12 @@ JUDGE = Row(
                 "{{model_name}}: running": "sum by (model_name) (vllm:num_requests_running)",
                 "{{model_name}}: waiting": "sum by (model_name) (vllm:num_requests_waiting)",
             },
-            text="More waiting than running, for long: another replica.",
+            text="If more requests are waiting than running for minutes, add a replica.",
         ),
         Panel("Time to the answer", quantiles("vllm:e2e_request_latency_seconds"), "s"),
         Panel("Time to the first token", quantiles("vllm:time_to_first_token_seconds"), "s"),
         Panel(
-            "Tokens a second",
+            "Tokens per second",
             {"prompts": rate("vllm:prompt_tokens_total"), "answers": rate("vllm:generation_tokens_total")},
         ),
         Panel(
@@ -367,25 +371,25 @@ JUDGE = Row(
             share("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"),
             "percentunit",
         ),
-        Panel("Memory for keys and values in use", {"{{instance}}": "vllm:kv_cache_usage_perc"}, "percentunit"),
+        Panel("KV cache in use", {"{{instance}}": "vllm:kv_cache_usage_perc"}, "percentunit"),
         Panel(
-            "Answers a second, by how they end",
+            "Answers per second, by finish reason",
             rate("vllm:request_success_total", "finished_reason"),
             "ops",
-            "length: cut off; such an answer often has no verdict.",
+            "length: the answer was cut off; it often has no verdict.",
         ),
-        Panel("Preempted a second", rate("vllm:num_preemptions_total"), "ops"),
+        Panel("Preempted per second", rate("vllm:num_preemptions_total"), "ops"),
     ],
 )
 
 EMBEDDING = Row(
     "Embedding server (TEI)",
     [
-        Panel("Requests a second", rate("te_request_count", "method"), "reqps"),
+        Panel("Requests per second", rate("te_request_count", "method"), "reqps"),
         Panel("Inputs that wait", "sum(te_queue_size)"),
         Panel("Time to the answer", quantiles("te_request_duration"), "s"),
         Panel(
-            "Mean time of an input",
+            "Mean time per input",
             {
                 "tokenizer": mean("te_embed_tokenization_duration"),
                 "queue": mean("te_embed_queue_duration"),

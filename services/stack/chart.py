@@ -28,7 +28,7 @@ from services.stack.settings_table import TABLE, read_by
 CHART = "helm/rewardstack"
 DEFAULT = re.compile(r"^(?P<line>.*: )\S.*(?P<name>  # (?P<setting>[A-Z_]+))$", re.M)
 COMMON = "common"
-"""The section of the chart's values that every section of `POD_SECTIONS` also accepts."""
+"""Name of a section of the chart's values. Every section in `POD_SECTIONS` also accepts the names in this section."""
 POD_SECTIONS = ("rules", "worker", "sandbox", "gateway", "cache", "queue", "judge", "embedding")
 CHOICES = {
     "device": ["gpu", "cpu"],
@@ -42,7 +42,7 @@ AT_LEAST_ONE = frozenset({"min", "max", "cpu", "requests", "gpus", "startupSecon
 """Names of numbers that must be at least 1."""
 METRICS_PORTS = {"gateway-metrics": 9113, "worker-metrics": 9100}
 OPEN_MAPS = frozenset({"resources", "dashboardLabels", "namespace"})
-"""Names of maps that accept keys other than those of their defaults."""
+"""Names of maps that also accept keys without a default."""
 STRING_MAPS = frozenset(
     {
         *("annotations", "clients", "commonLabels", "dashboardLabels", "direct", "labels", "namespace", "nodeSelector"),
@@ -53,7 +53,7 @@ STRING_MAPS = frozenset(
 STRING_LISTS = frozenset({"program", "functions", "topologyKeys", "names"})
 """Names of lists of strings."""
 OBJECT_LISTS = {"extraEnv": ["value"], "imagePullSecrets": [], "extraVolumes": [], "extraVolumeMounts": ["mountPath"]}
-"""For each list of objects that have a `name`, by the name of the list: the other string fields of these objects."""
+"""String fields of the objects in a list, by the name of the list. Every object also has the field `name`."""
 HOST = r"^$|^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 PATTERNS = {
     "maxMemory": "^[0-9]+([kKmMgG]?[bB]?)$",
@@ -115,7 +115,7 @@ def schema(values: Mapping[str, Any]) -> Schema:
     """Return the JSON schema of the chart's values. Unknown names are invalid.
 
     Args:
-        values: default values, from which types are inferred; an empty map may contain anything.
+        values: default values, from which types are inferred. A map that is empty by default accepts any content.
     """
     result = _infer_schema(values)
     parts = result["properties"]
@@ -160,7 +160,11 @@ def _claim() -> Schema:
 
 
 def _reward_types() -> Schema:
-    """Return the condition that REWARD_TYPE is a built-in route, unless the values add functions, routes or judges."""
+    """Return the part of the schema that restricts REWARD_TYPE.
+
+    If the values add no functions, no routes and no judge besides the default one, REWARD_TYPE must name a built-in
+    route.
+    """
     routes = builtin_routes()
     known = {
         "anyOf": [
@@ -182,7 +186,7 @@ def _reward_types() -> Schema:
 def _infer_schema(value: Any, name: str = "") -> Schema:
     if isinstance(value, dict):
         parts = {key: _infer_schema(part, key) for key, part in value.items()}
-        # All keys have defaults, so a key is missing only if the user has set it to null.
+        # Helm merges the user's values into the defaults, so a key is missing only if the user has set it to null.
         closed = {"properties": parts, "additionalProperties": False, "required": [*parts]} if parts else {}
         if name in OPEN_MAPS:
             closed = {}
@@ -237,7 +241,7 @@ def _defaults(reader: str) -> dict[str, str]:
 
 
 def _option_defaults() -> dict[str, str]:
-    """Return the defaults of the settings that fill options of services' commands."""
+    """Return the defaults of the settings that the services' commands pass as options, by setting."""
     names = {option.setting for service in SERVICES.values() for option in service.options}
     return {name: TABLE[name].default for name in sorted(names) if TABLE[name].default}
 
@@ -247,11 +251,13 @@ def _default(found: re.Match[str]) -> str:
 
 
 def render_readme(text: str) -> str:
-    """Return the README for a `values.yaml`: a table of the values outside of any map, and one for each top-level map.
+    """Return the README for a `values.yaml`.
+
+    The first table has the values that are outside any map. Then each top-level map has its own table.
 
     Args:
-        text: text of the file. The comment above a value describes it; a value without a comment has the description
-            of the last value with the same name.
+        text: text of the file. The comment above a value describes it. A value without a comment has the description
+            of the nearest value above it that has the same name.
 
     Raises:
         ValueError: a value has no comment, and no earlier value has the same name.

@@ -21,7 +21,7 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Run one command."""
     arguments = _parser().parse_args()
-    # Imported late: `setup` runs before .venv exists, and the other commands need its packages.
+    # Import modules late: `setup` runs before .venv exists, but the other commands need the packages in .venv.
     if arguments.command == "setup":
         from services.stack import venv
 

@@ -21,11 +21,12 @@ ENTRY_POINT = {"judge": ("vllm", "serve"), "reward-model": ("vllm", "serve"), "e
 PROGRAM = {"judge": "VLLM_PROGRAM", "reward-model": "VLLM_PROGRAM", "embedding": "TEI_PROGRAM"}
 """Settings that override the entry points."""
 MODEL = {"reward-model": "${REWARD_MODEL_ID}"}
-"""Model in the command, by service, if the model has no default."""
+"""Model in the command of each service that has no default model."""
 ARGUMENTS = {"gateway": ("-p", "/tmp/gateway"), "embedding": ("--hostname", "0.0.0.0", "--port", "8080")}
 """Arguments that services have only in containers."""
 REPLICAS = ("--data-parallel-size", "${JUDGE_REPLICAS}")
-"""Flag that runs all replicas in one container on GPUs, because Compose cannot assign GPUs to each replica."""
+"""Flag that makes one container run all replicas of the judge. It is used on GPUs, because Compose cannot assign
+different GPUs to the containers of one service."""
 FOLDER = "/run/secrets"
 PLAIN = re.compile(r"[A-Za-z/][\w./-]*|-[A-Za-z]+")
 """Matches a word that needs no quotes in a YAML flow sequence."""
@@ -33,7 +34,7 @@ CONDITION = {"": "", "gpu": '[ -z "$gpu" ] || ', "cpu": '[ -n "$gpu" ] || '}
 OVERRIDDEN = frozenset(
     {"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL", "REWARD_MODEL_SERVER_URL", "CODE_SANDBOX_URL"}
 )
-"""Settings for which the compose files set other values, because addresses differ in the stack's network."""
+"""Settings whose values the compose files set themselves, because addresses differ in the network of the containers."""
 WIDTH = 110
 LAUNCHERS = ("services/judge/run_vllm_docker.sh", "services/embedding/run_tei_docker.sh")
 
@@ -58,7 +59,7 @@ def parts() -> Mapping[str, Iterable[str]]:
 
 
 def _variables(service: Service) -> list[str]:
-    """Return the variables of a service as lines of a compose file: settings, and those with fixed values."""
+    """Return the variables of a service as lines of a compose file: its settings, and variables with fixed values."""
     settings = read_by(service.name)
     names = (
         name
@@ -148,7 +149,7 @@ def _flow(words: Iterable[str]) -> str:
 
 
 def _launcher_options() -> list[str]:
-    """Return the lines of a launcher that insert options before the user's arguments."""
+    """Return the shell lines with which a launcher inserts options before the user's arguments."""
     lines = []
     for option in SERVICES["judge"].options:
         name = option.setting.removeprefix("JUDGE_")
@@ -159,7 +160,7 @@ def _launcher_options() -> list[str]:
 
 
 def _launcher_container(service: Service) -> list[str]:
-    """Return the lines of a launcher that insert options of `docker run` before the image."""
+    """Return the shell lines with which a launcher inserts options of `docker run` before the image."""
     environments = {"": service.environment, "cpu": service.cpu_environment}
     return [
         f': "${{{DRAIN_TIMEOUT}:=$(from_dotenv {DRAIN_TIMEOUT})}}"',

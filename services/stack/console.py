@@ -27,9 +27,10 @@ SLOW_SECONDS = 1.0
 """A step is announced after this many seconds."""
 TAIL_LINES = 20
 ERRORS = ("Error: ", "Exception: ", "[emerg] ", "FATAL", "Fatal error", "Resource temporarily unavailable")
-"""Markers. A line with one of these texts, in a log of Python, nginx, Redis or others, names the cause of a failure."""
+"""Markers of errors in logs of Python, nginx, Redis and others. A line with a marker names the cause of a failure."""
 NAME = f"{string.ascii_letters}{string.digits}._"
-"""Characters that may directly precede a marker, such as `Value` in `ValueError: `."""
+"""Characters of the word before a marker. In `ValueError: `, this word is `Value`. If the word has other characters,
+the marker is ignored."""
 SEARCHED_BYTES = 2**20
 CAUSE_CHARACTERS = 300
 
@@ -60,12 +61,12 @@ def say(text: str = "", stream: TextIO | None = None, whole: bool = False) -> No
         _discard(stream)
         # Do not use `explain_os_error`: its remedy is for a full RUN_DIR, but the output may be on another disk.
         raise StackError(
-            f"cannot write the output: {error.strerror}", "free space on its disk, or redirect it"
+            f"cannot write the output: {error.strerror}", "free space on its disk, or redirect the output"
         ) from None
 
 
 def _discard(stream: TextIO) -> None:
-    """Redirect a stream that cannot be written to /dev/null, because Python flushes it once more at its exit."""
+    """Redirect a broken stream to /dev/null, because Python flushes the stream once more when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -101,7 +102,7 @@ def exit_status(command: Callable[[], None]) -> int:
         say(f"ERROR: {explain_os_error(error)}", sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\ninterrupted; to stop what still runs: make down", file=sys.stderr)
+        print("\ninterrupted; run `make down` to stop services that still run", file=sys.stderr)
         return 130
     return 0
 
@@ -137,18 +138,20 @@ def _announce(doing: str) -> None:
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> str:
-    """Return the last lines of a log file; empty if there is none."""
+    """Return the last lines of a log file; empty if the file does not exist."""
     if not log.exists():
         return ""
     return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
 
 
 def first_error(log: Path, start: int = 0) -> str:
-    """Return the first error in a log file, which usually causes the later errors; empty if there is none.
+    """Return the first error in a log file, which usually causes the later errors.
+
+    The result is empty if the log has no error or does not exist.
 
     Args:
         log: log file to search.
-        start: number of bytes to skip; ignored if the file is shorter, because it has been rotated.
+        start: number of bytes to skip. If the file is shorter, it has been rotated, and nothing is skipped.
     """
     if not log.exists():
         return ""
@@ -166,14 +169,19 @@ def error_in(text: str) -> str:
             before, found, rest = line.partition(marker)
             name = before.rpartition(" ")[2]
             if found and "WARNING" not in before and not name.strip(NAME):
-                # For an invalid value, the next line has the details and is indented.
+                # An indented next line has the details, as in Pydantic's errors about invalid values. A line that
+                # begins with `File` belongs to a traceback.
                 more = f" {after.strip()}" if after.startswith("  ") and not after.startswith("  File") else ""
                 return f"{name}{marker}{rest.rstrip()}{more}"[:CAUSE_CHARACTERS]
     return ""
 
 
 def _raised(line: str) -> str:
-    """Return the last line of the traceback in a JSON log record; return any other line unchanged."""
+    """Return the part of a log line in which `error_in` searches for errors.
+
+    If the log line is a JSON record with a traceback, this is the last line of the traceback. Otherwise, this is the
+    whole log line.
+    """
     try:
         record = json.loads(line)
     except ValueError:

@@ -43,7 +43,7 @@ def disk_full_error(path: Path | None = None) -> StackError:
     """
     written = (ROOT, ROOT / os.environ.get("RUN_DIR", ".run"), Path(os.environ.get("TMPDIR") or "/tmp"))
     existing = [folder for folder in written if folder.exists()]
-    # Name all folders if no disk is full, because the user may have reached a quota.
+    # If no disk is full, the user has probably reached a quota. The disk of the quota is unknown, so name all folders.
     folders = [path] if path else [folder for folder in existing if is_full(folder)] or existing
     names = " or ".join(map(str, folders))
     return StackError(f"the disk of {names} is full", f"make room there (df -h {folders[0]}), then try again")
@@ -55,7 +55,10 @@ def is_full(folder: Path) -> bool:
 
 
 def _denied_error(path: Path) -> StackError:
-    """Return the error for a denied path. If the path or its folder belongs to another user, name this user."""
+    """Return the error for a path that this user may not access.
+
+    If the path or its folder has another owner, the error names the owner.
+    """
     real = Path(os.path.realpath(path))
     existing = next(place for place in (real, *real.parents) if os.path.lexists(place))
     for place in (existing, existing.parent):
@@ -63,7 +66,7 @@ def _denied_error(path: Path) -> StackError:
             user = _user_name(owner)
             return StackError(
                 f"{path}: permission denied; {place} belongs to {user}",
-                f"do this as {user}, or work in your own checkout",
+                f"run this command as {user}, or work in your own checkout",
             )
     return StackError(f"{path}: permission denied", f"chmod u+rwx {existing.parent} {existing}")
 

@@ -79,7 +79,7 @@ def install(missing: Callable[[], list[str]]) -> None:
     names = ", ".join(packages)
     hint = "apt-get; INSTALL=never to do it yourself"
     with step(f"installing {names} ({hint})", f"{names} installed ({hint})"), _prevent_service_starts():
-        # A failed update is not an error: an unreachable repository may not be needed.
+        # Ignore a failed update, because the missing packages may come from the repositories that could be reached.
         _apt_get("update")
         done = _apt_get("install", "-y", "--no-install-recommends", *packages) == 0
     if not done or missing():

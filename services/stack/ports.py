@@ -54,12 +54,12 @@ class Listener(NamedTuple):
 
 
 def addresses(settings: Settings, names: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """Return the address and the port that each of these settings publishes, by name."""
+    """Return BIND_ADDRESS and the port number for each of these settings, by the name of the setting."""
     return {name: (settings["BIND_ADDRESS"], settings.number(name)) for name in names}
 
 
 def native_ports(settings: Settings, gateway: Sequence[str] = REWARDS) -> dict[str, tuple[str, int]]:
-    """Return the address and port of a stack of local processes, by setting.
+    """Return the address and number of each port of a stack of local processes, by setting.
 
     Args:
         settings: settings of the stack.
@@ -69,7 +69,7 @@ def native_ports(settings: Settings, gateway: Sequence[str] = REWARDS) -> dict[s
 
 
 def compose_ports(settings: Settings) -> dict[str, tuple[str, int]]:
-    """Return the address and port of a stack of containers, by setting."""
+    """Return the address and number of each port that a stack of containers publishes, by setting."""
     names = [*GATEWAY.values()]
     if settings["CACHE_PORT"] and settings["CACHE_PASSWORD"]:
         names.append("CACHE_PORT")
@@ -85,9 +85,9 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
         held: ports of the running stack.
 
     Raises:
-        StackError: ports are taken, two settings name the same port, an address is not this machine's, or a port
-            requires root. The message names all ports that are taken or named twice, and has a command that starts the
-            stack on free ports.
+        StackError: ports are taken, two settings name the same port, an address does not belong to this machine, or a
+            port requires root. The message names all ports that are taken or named twice, and has a command that starts
+            the stack on free ports.
     """
     problems, owners, others = list[str](), list[Listener](), dict[str, int]()
     for name, (address, port) in ports.items():
@@ -107,7 +107,10 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
 
 
 def _make_up_command(others: Mapping[str, int]) -> str:
-    """Return a `make up` command with other ports. It repeats the settings of the environment, secrets as `...`."""
+    """Return a `make up` command that sets other ports.
+
+    The command also sets every setting that the environment sets, with `...` in place of a secret.
+    """
     values = {name: os.environ.get(name, "") for name in (*SETTINGS, "COMPOSE_PROJECT_NAME")}
     values = {name: value for name, value in values.items() if value and not value.startswith(SERVICE_LINK)}
     values |= {name: str(port) for name, port in others.items()}
@@ -141,12 +144,12 @@ def require_one_free(name: str, address: str, port: int) -> None:
         port: port to listen on.
 
     Raises:
-        StackError: the port is taken or requires root, or the address is not this machine's.
+        StackError: the port is taken or requires root, or the address does not belong to this machine.
     """
     if holder := port_owner(name, address, port):
         stop, free = _stop([holder]) or "stop that process, or ", _alternative(address, port, ())
         problem = f"{name}: port {port} is taken by {holder.description}"
-        raise StackError(problem, f"{stop}choose another port: {name} {free} is free")
+        raise StackError(problem, f"{stop}choose another port for {name}: {free} is free")
 
 
 def port_owner(name: str, address: str, port: int) -> Listener | None:
@@ -158,7 +161,7 @@ def port_owner(name: str, address: str, port: int) -> Listener | None:
         port: port number.
 
     Raises:
-        StackError: the port cannot be used, because the address is not this machine's, or the port requires root.
+        StackError: the port cannot be used: the address does not belong to this machine, or the port requires root.
     """
     error = _refusal(address, port)
     if error is None:
@@ -198,7 +201,10 @@ def _alternative(address: str, port: int, used: Collection[int]) -> int:
 
 
 def _stop(owners: Sequence[Listener]) -> str:
-    """Return the remedy that stops other stacks and Debian's services among the owners; empty if there are none."""
+    """Return the part of a remedy that says how to stop the owners of ports.
+
+    Only other stacks and Debian's services are included. If no owner is one of these, the text is empty.
+    """
     downs = sorted({owner.stop_command for owner in owners if owner.stop_command})
     started = sorted({owner.service for owner in owners if owner.service})
     remedies = [f"stop that stack:{COMMAND}{COMMAND.join(downs)}\n    or "] if downs else []
@@ -212,7 +218,11 @@ def listener(port: int) -> Listener:
 
 
 def owner(sockets: Mapping[str, str]) -> Listener:
-    """Return the process that owns one of these sockets, which are in the format of `accepting_sockets`."""
+    """Return the process that owns one of these sockets.
+
+    Args:
+        sockets: user ids by name of the socket, as `accepting_sockets` returns them.
+    """
     for process in processes.all_processes():
         if any(name in sockets for name in process.open_files):
             return _describe(process)
@@ -223,7 +233,8 @@ def owner(sockets: Mapping[str, str]) -> Listener:
 def accepting_sockets(address: str, port: int) -> dict[str, str]:
     """Return the sockets that accept connections to an address of this machine, as a dict from names to user ids.
 
-    As in the kernel, a socket that is bound to this address takes precedence over one that is bound to all addresses.
+    If sockets are bound to this address, sockets that are bound to all addresses are not returned, because the kernel
+    prefers the former.
 
     Args:
         address: IP address that clients connect to.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from services.stack.rundir import MOUNT_PROGRAMS
 
 SYSTEM_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
-"""Environment variables that every service inherits. As in a container, it inherits no others."""
+"""Environment variables that every service inherits. It inherits no other variables, as in a container."""
 DEFERRED = (signal.SIGINT, signal.SIGTERM)
 PROC = Path("/proc")
 TERM_SECONDS = 5.0
@@ -78,13 +78,13 @@ class Process(NamedTuple):
 
 
 def from_environment(*names: str) -> dict[str, str]:
-    """Return those of these environment variables that are set."""
+    """Return the environment variables with these names, without those that are not set."""
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """Defer SIGINT and SIGTERM until the end of the block, so that a process that starts in it is not orphaned.
+    """Defer SIGINT and SIGTERM until the end of the block, so that a process that the block starts is not orphaned.
 
     Raises:
         KeyboardInterrupt: at the end of the block, if a signal arrived.
@@ -135,9 +135,10 @@ def descendants(pid: int) -> list[Process]:
 
 
 def orphaned_mounts(session: int) -> list[Process]:
-    """Return the mount programs in a session that outlived their image's program.
+    """Return the mount programs (`MOUNT_PROGRAMS`) of a session that are no longer needed.
 
-    Their parent has ended or is not in the session.
+    Each of them has mounted an image for another program, which has ended. Such a mount program is recognized by its
+    parent process, which has ended or is not in the session.
     """
     mounts = [process for process in members(session) if process.name in MOUNT_PROGRAMS]
     return [process for process in mounts if not (parent := find(process.parent)) or parent.session != session]
@@ -156,11 +157,12 @@ def end(select: Callable[[], list[Process]], grace: float = TERM_SECONDS) -> Non
 
 
 def end_group(group: int | None, session: int) -> None:
-    """Kill the processes of a group, except this one. Do nothing if `group` is None.
+    """Kill the processes of a group, except the current process. Do nothing if `group` is None.
 
     Args:
         group: id of the process group.
-        session: session of the group; if the group is in another session, its id was reused and nothing is killed.
+        session: session in which the group was started. If the group is now in another session, the id of the group has
+            been reused, and nothing is killed.
     """
     if group is not None:
         end(lambda: [process for process in members(session, group) if process.pid != os.getpid()], 0)

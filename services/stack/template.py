@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-# Upper case only: nginx's own variables are in lower case.
+# Match only upper case, because nginx's own variables are in lower case.
 VARIABLE = re.compile(r"\$\{([A-Z_]+)\}")
 
 

@@ -185,7 +185,7 @@ def read_pip_settings(listed: str) -> dict[str, str]:
 
 
 def _is_moved(venv: Path) -> bool:
-    """Return whether an environment was created at another path, which its scripts contain."""
+    """Return whether an environment has been moved. Its scripts contain the path at which it was created."""
     pip = venv / "bin/pip"
     return pip.exists() and str(venv / "bin") not in pip.read_text(encoding="utf-8", errors="replace")
 
@@ -214,7 +214,7 @@ def _failure(venv: Path) -> StackError:
     say(tail(log))
     for folder in (venv, Path(tempfile.gettempdir())):
         if os_errors.is_full(folder):
-            return os_errors.disk_full_error(folder)  # the log may be incomplete
+            return os_errors.disk_full_error(folder)  # on a full disk, the log may lack the cause
     return StackError(
         f"cannot install Python packages into {venv}; the lines above are the last ones of {log}",
         "check that this machine reaches its package index (`python3 -m pip config debug` shows the settings), and that"

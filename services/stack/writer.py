@@ -102,6 +102,9 @@ def _fill_parts(path: Path, parts: Mapping[str, Iterable[str]]) -> str:
 
 
 def _default(found: re.Match[str]) -> str:
-    """Return a reference such as `${NAME:-text}`; for a setting of the compose files, `text` is the table's default."""
+    """Return a reference such as `${NAME:-text}`.
+
+    If NAME is an internal setting (`INTERNAL` in the table), its default replaces the text.
+    """
     setting = settings_in("compose").get(found["name"])
     return f"${{{found['name']}{found['dash']}{setting.default if setting else found['text']}}}"

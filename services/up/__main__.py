@@ -1,4 +1,7 @@
-"""Run a command of the stack, for the Makefile: `python -m services.up COMMAND`. `up.py` has the steps of `make up`."""
+"""Run a command of the stack, for the Makefile: `python -m services.up COMMAND`.
+
+The docstring of `up.py` lists the steps of `make up`.
+"""
 
 from __future__ import annotations
 

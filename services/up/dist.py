@@ -51,7 +51,7 @@ def make_dist(image: bool = True) -> None:
 
 def _build_distribution(folder: Path) -> None:
     """Build the sdist of a distribution, and the wheel from the sdist."""
-    # No isolation, because hatchling is already installed with the development tools, in the pinned version.
+    # Build without isolation, because the development tools include the pinned version of hatchling.
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(FOLDER), str(folder)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:

@@ -35,7 +35,7 @@ class ModelServer:
         memory: bytes of memory that one replica with a small model needs on a CPU.
         model: model of a named judge; empty if the settings name the model.
         replicas: number of replicas; ignored for the default judge, which uses JUDGE_REPLICAS.
-        judges: names of the judges in the routes files that use this server.
+        judges: names of the judges that this server serves, as in the routes files.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Choice:
 
     Args:
         chosen: servers to start.
-        left_out: reason why each other server is not started, by name.
+        left_out: reason why a server is not started, by name of the server.
         warnings: warnings about servers that are started although memory is short.
     """
 
@@ -103,7 +103,7 @@ def choose(
         short = f"needs {need / GIB:.1f} GiB of memory and {free / GIB:.1f} are free" if need > free else ""
         reason = _skip_reason(server, settings, short, unsupported)
         if server.judges and JUDGE not in (server, *choice.chosen):
-            reason = reason or "it is asked at the judge's port, and there is no judge"
+            reason = reason or "clients reach it at the port of the default judge, which is not started"
         if reason:
             choice.left_out[server.name] = reason
             continue
@@ -124,7 +124,7 @@ def _skip_reason(
     if is_required(server, settings):
         return ""
     if server in discovered_servers(settings):
-        return f"{server.folder_setting} names where its replicas are"
+        return f"its replicas run on other nodes ({server.folder_setting})"
     if is_external(server, settings):
         return f"{server.url_setting} names an external one"
     if short:
@@ -133,7 +133,10 @@ def _skip_reason(
 
 
 def is_required(server: ModelServer, settings: Settings) -> bool:
-    """Return whether the stack must not start without a server: its switch is `on`, or it is the reward model."""
+    """Return whether a server is required: its switch is `on`, or it is the reward model.
+
+    The stack does not start without its required servers.
+    """
     return settings[server.switch] == "on" or server == REWARD_MODEL
 
 
@@ -153,12 +156,12 @@ def replica_count(server: ModelServer, settings: Settings) -> int:
 
 
 def discovered_servers(settings: Settings) -> list[ModelServer]:
-    """Return the servers for which replicas on other nodes are discovered."""
+    """Return the servers that may have replicas on other nodes: the setting that `folder_setting` names has a value."""
     return [server for server in SERVERS if settings[server.folder_setting]]
 
 
 def gateway_servers(settings: Settings, chosen: Sequence[ModelServer]) -> list[ModelServer]:
-    """Return the servers behind the gateway: chosen ones, and those that only run on other nodes."""
+    """Return the servers behind the gateway: the chosen servers, and servers that run only on other nodes."""
     return [*chosen, *(server for server in discovered_servers(settings) if server not in chosen)]
 
 
@@ -176,7 +179,7 @@ def judges(chosen: Iterable[ModelServer]) -> list[ModelServer]:
 
 
 def exclude(chosen: Iterable[ModelServer], name: str) -> list[ModelServer]:
-    """Return the servers without one of them. Without the default judge, the named judges are excluded, too."""
+    """Return the servers except the one with this name. With the default judge, all named judges are excluded, too."""
     return [server for server in chosen if server.name != name and not server.name.startswith(f"{name}.")]
 
 
@@ -189,7 +192,7 @@ def paths(chosen: Iterable[ModelServer]) -> dict[str, str]:
 def is_external(server: ModelServer, settings: Settings) -> bool:
     """Return whether a server's URL setting names a server outside this stack.
 
-    The setting can also have the URL of this stack, because `make up` asks users to export it.
+    The setting may contain the URL of this stack, because `make up` asks users to export it. Such a URL does not count.
     """
     own_hosts = {"localhost", "127.0.0.1", "::1", settings["BIND_ADDRESS"], settings["TLS_NAME"], socket.gethostname()}
     urls = [urlsplit(url.strip()) for url in settings[server.url_setting].split(",") if url.strip()]
@@ -197,7 +200,7 @@ def is_external(server: ModelServer, settings: Settings) -> bool:
 
 
 def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
-    """Return the URLs of the reward server and the model servers, by the client's variables."""
+    """Return the URLs of the reward server and the model servers, by name of the client's variable."""
     found = {"REWARD_SERVER_URL": settings.url()} if settings["RULES"] == "on" else {}
     for server in SERVERS:
         if server in gateway_servers(settings, chosen):
@@ -219,8 +222,8 @@ def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServ
     """Install the environment of the chosen servers.
 
     Returns:
-        The chosen servers; none if the installation failed and no server is required. In this case,
-            a message is printed.
+        The chosen servers. If the installation failed and the stack can start without these servers, a message is
+            printed and the list is empty.
 
     Raises:
         StackError: the installation fails, and a server is required.

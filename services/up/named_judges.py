@@ -26,8 +26,9 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 def servers(settings: Settings, default: str) -> list[ModelServer]:
     """Return the model servers that `make up` may start.
 
-    These are the reward model, the default judge, the embedding server, and a judge server for each other model in
-    the routes files. Named judges with the default model use the default judge.
+    These are the servers of the reward model, the default judge, the embedding model and the named judges. Named judges
+    with the same model share a server. Named judges with the model of the default judge use its server. Named judges
+    with a `base_url` are external and need no server.
 
     Args:
         settings: settings of the stack.
@@ -42,9 +43,9 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
             continue
         if not NAME.fullmatch(judge.name):
             raise StackError(
-                f"judges.{judge.name}: a judge that make up starts is named with up to 63 lower-case letters, digits, "
-                "`_` and `-`, a letter or a digit first",
-                "give it another name, or a base_url",
+                f"judges.{judge.name}: the name of a judge that make up starts has up to 63 lower-case letters, "
+                "digits, `_` and `-`, and begins with a letter or a digit",
+                "rename the judge, or give it a base_url",
             )
         if judge.model in (default, settings["LLM_JUDGE_MODEL"]):
             shared.append(judge.name)
@@ -54,7 +55,8 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
         else:
             name, names = f"{JUDGE.name}.{judge.name}", (judge.name,)
             by_model[judge.model] = replace(JUDGE, name=name, model=judge.model, replicas=judge.replicas, judges=names)
-    required = [REWARD_MODEL] if settings["REWARD_MODEL_ID"] else []  # first: it reduces the memory for optional ones
+    # The reward model is first, because optional servers may use only the memory that it leaves.
+    required = [REWARD_MODEL] if settings["REWARD_MODEL_ID"] else []
     return [*required, replace(JUDGE, judges=tuple(shared)), EMBEDDING, *by_model.values()]
 
 

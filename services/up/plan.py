@@ -41,7 +41,8 @@ class RunningStack:
     Args:
         settings: settings of the stack.
         services: names of the running services.
-        addresses: variables of the client, with the URLs of the servers and the cache that score the bundled samples.
+        addresses: variables of the client that scores the bundled samples, such as the URLs of the servers and of the
+            cache.
         judge_model: model of the default judge; empty without a judge.
         summarize: prints how to reach the stack.
     """

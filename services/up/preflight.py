@@ -35,7 +35,8 @@ LIMITS = (
     (resource.RLIMIT_NPROC, 200, "processes and threads", "u"),
     (resource.RLIMIT_NOFILE, 1024, "open files", "n"),
 )
-"""For each hard limit: constant, value that supervisord and the services need, what is counted, option of `ulimit`."""
+"""Hard limits to check. Each row has the constant of the limit, the value that supervisord and the services need, what
+the limit counts, and the option of `ulimit`."""
 KEYS = {JUDGE: "LLM_JUDGE_SERVER_API_KEY", EMBEDDING: "EMBEDDING_SERVER_API_KEY"}
 """Setting with the API key of each model server."""
 
@@ -44,8 +45,8 @@ def check() -> None:
     """Check that the stack can start on this machine. Skip most checks if the stack already runs.
 
     Raises:
-        StackError: the stack cannot start. An invalid setting, or an engine that does not answer, is reported alone;
-            else the message lists every problem.
+        StackError: the stack cannot start. If a setting is invalid or the container engine does not answer, the message
+            has only this problem. Otherwise, it lists every problem.
     """
     settings, run = read_settings(quiet=True)
     run.require_own()
@@ -122,7 +123,10 @@ def require_consistent(settings: Settings) -> None:
 
 
 def _require_own_reward_model(settings: Settings) -> None:
-    """Check that REWARD_MODEL_ID is not combined with an external reward model or a key other than the judge's."""
+    """Check the settings of the reward model that the stack serves. Do nothing if REWARD_MODEL_ID is empty.
+
+    REWARD_MODEL_SERVER_URL must not name an external server, and the reward model's key must be empty or the judge's.
+    """
     if not settings[REWARD_MODEL.switch]:
         return
     if model_servers.is_external(REWARD_MODEL, settings):
@@ -133,14 +137,14 @@ def _require_own_reward_model(settings: Settings) -> None:
     key, port_key = settings[model_servers.REWARD_MODEL_KEY], settings[model_servers.PORT_KEY]
     if key not in ("", port_key):
         raise StackError(
-            f"{model_servers.REWARD_MODEL_KEY}: the reward model of {REWARD_MODEL.switch} is asked at the judge's "
-            f"port, with the key {model_servers.PORT_KEY}, which is another one",
+            f"{model_servers.REWARD_MODEL_KEY}: its value differs from {model_servers.PORT_KEY}, the key of the "
+            f"judge's port, at which clients reach the reward model of {REWARD_MODEL.switch}",
             f"unset {model_servers.REWARD_MODEL_KEY}",
         )
 
 
 def _require_writable(path: Path) -> None:
-    """Check that files can be created in the run directory, or in its first existing parent."""
+    """Check that files can be created in the run directory, or in its nearest existing parent if it does not exist."""
     folder = space.nearest_existing(path)
     try:
         tempfile.TemporaryFile(dir=folder).close()

@@ -7,7 +7,8 @@ import re
 ROW = "{:<16} {:<9} {:>8} {:>10}  {}"
 """Format of a row of `make status`: service, state, process id, uptime and health."""
 NAME = re.compile(r"(?P<service>(?P<kind>[a-z]+)(\.[a-z0-9_-]+)?)([-.]\d+)?")
-"""Matches names: `worker`, `judge-2` (second replica), `judge.small` (the judge named small), `judge.small.2`."""
+"""Matches names: `worker`, `judge-2` (second replica), `judge.small` (the judge named small), `judge.small.2`
+(its second replica)."""
 LOG_LINES = 100
 """Number of last lines of each log that `make logs` prints."""
 LOADING = ("judge", "reward-model", "embedding")
@@ -38,17 +39,17 @@ def remedy(service: str, cause: str) -> str:
         cause: first error in the service's log, or another description of the problem.
     """
     if any(sign in cause for sign in NO_PROCESS):
-        return "allow more processes and threads (ulimit -u; of a container docker run --pids-limit)"
+        return "allow more processes and threads (ulimit -u; for a container: docker run --pids-limit)"
     if TAKEN in cause:
         return "end that process, or give the stack another port"
     return REMEDIES.get(kind_of(service), f"make logs s={service}")
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of a service or replica: its name in the table of services, as `judge` for `judge.small.2`."""
+    """Return the kind of a service or replica: its name in the table of services. It is `judge` for `judge.small.2`."""
     return match["kind"] if (match := NAME.fullmatch(name)) else name
 
 
 def service_of(name: str) -> str:
-    """Return the service of a replica: its name without the number, as `judge.small` for `judge.small.2`."""
+    """Return the service of a replica: its name without the number. It is `judge.small` for `judge.small.2`."""
     return match["service"] if (match := NAME.fullmatch(name)) else name

@@ -36,7 +36,8 @@ KEYS = {
     "REWARD_MODEL_SERVER_URL": ("REWARD_MODEL_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"),
     "REWARD_CACHE_URL": ("REWARD_CACHE_SECRET", "REWARD_CACHE_SECRET"),
 }
-"""By URL variable, the client's variable for the key and the setting with the key's value."""
+"""For each variable of the client with the URL of a server: the client's variable with the key of that server, and the
+stack's setting with the same key."""
 
 
 def score(started: RunningStack, run: RunDir) -> None:
@@ -65,7 +66,7 @@ def score(started: RunningStack, run: RunDir) -> None:
         # Use a new session, so that only this process handles Ctrl-C and prints a message.
         done = subprocess.run(command, env=environment, timeout=seconds, check=False, start_new_session=True)
     except subprocess.TimeoutExpired:
-        raise StackError(f"the samples are not scored after {seconds} s", "make logs") from None
+        raise StackError(f"scoring the bundled samples takes longer than {seconds} s", "make logs") from None
     if "judge" in services and is_small(started.judge_model):
         say(
             f"judge: {started.judge_model} is a demo model; its scores are not meaningful. Set JUDGE_MODEL for real use"
@@ -92,7 +93,7 @@ def print_summary(settings: Settings, urls: Mapping[str, str], logs: str, cache:
 
     Args:
         settings: settings of the stack.
-        urls: URLs of the services, by the client's variables.
+        urls: URLs of the services, by name of the client's variable.
         logs: location of the logs, as text.
         cache: URL of the cache in shell syntax; empty if clients cannot reach it.
     """
@@ -113,10 +114,10 @@ def print_summary(settings: Settings, urls: Mapping[str, str], logs: str, cache:
     if cache:
         _export(f"REWARD_CACHE_URL={cache}", "for trainers that score directly")
         if settings["REWARD_CACHE_SECRET"]:
-            _export("REWARD_CACHE_SECRET=...", "it signs their cached results")
+            _export("REWARD_CACHE_SECRET=...", "the secret that signs cached results")
     proxies = {"all", "https" if settings.tls else "http"} & getproxies().keys()
     if proxies and not proxy_bypass(settings.gateway_name):
-        _export(f'no_proxy="{settings.gateway_name},127.0.0.1,$no_proxy"', "or curl and others ask the proxy")
+        _export(f'no_proxy="{settings.gateway_name},127.0.0.1,$no_proxy"', "keeps curl and others from using the proxy")
     _export(f'PATH="{sysconfig.get_path("scripts")}:$PATH"')
     say()
     if "REWARD_SERVER_URL" in urls:

@@ -4,16 +4,16 @@ The steps of `make up` are:
 
 1. Run the preflight checks, then install the Python packages (the targets `preflight` and `setup` of the Makefile).
 2. Read and check the settings. Choose the deployment: STACK, else the running one, else containers if an engine
-   answers, else local processes. Make its plan, which `make plan` prints. The plan leaves out optional model servers
-   that are external, or that this machine cannot run or has no memory for, and says why.
+   answers, else local processes. Make its plan, which `make plan` prints. An optional model server is left out if it is
+   external, if this machine cannot run it, or if there is not enough memory for it. The plan says why.
 3. Apply the plan: install programs, or fetch and build images; write secrets and configuration; start or restart what
    has changed; wait until every service is healthy. An optional model server that fails is left out
    (`native/up.py`, `compose/up.py`, `apptainer/up.py`).
 4. Score the bundled samples with `rewardstack score`.
 5. Print the variables to export (for Apptainer: the command that sets them), and the locations of status page and logs.
 
-An error or Ctrl-C ends it with a message. What has started usually keeps running: remove the cause and repeat
-`make up`, or run `make down`.
+An error or Ctrl-C ends `make up` with a message. Services that have started usually keep running: remove the cause and
+repeat `make up`, or run `make down`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def build_image(registry: str) -> None:
     """Build the image of reward server and workers.
 
     Args:
-        registry: registry to push it to; empty for none.
+        registry: registry to push the image to; empty for none.
 
     Raises:
         StackError: no engine answers, the build fails, or the registry rejects the image.

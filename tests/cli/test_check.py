@@ -117,8 +117,8 @@ SERVER_TROUBLES = {
     "another service": ({"health": Answer(b"<html>welcome</html>")}, "another service answers there"),
     "another JSON service": ({"health": Answer({"hello": "world"})}, "another service answers there"),
     "no such page": ({"health": Answer({"error": "not found"}, 404)}, "another service answers there"),
-    "redirect": ({"health": Answer({}, 301, {"Location": "https://other.example"})}, "to where it redirects"),
-    "not ready": ({"ready": Answer({"ready": False}, 503)}, "it is not ready"),
+    "redirect": ({"health": Answer({}, 301, {"Location": "https://other.example"})}, "to the target of the redirect"),
+    "not ready": ({"ready": Answer({"ready": False}, 503)}, "the server is not ready"),
     "gateway without servers": ({"health": Answer(b"bad gateway", 502)}, "a gateway has no server behind it"),
     "no key": ({"score": Answer({"error": "an API key is needed"}, 401)}, "set REWARD_SERVER_API_KEY to one"),
     "fault": ({"score": Answer({"error": "internal error"}, 500)}, "make logs"),
@@ -175,7 +175,7 @@ def test_https_where_http_is_spoken_has_a_remedy(cli: Cli) -> None:
     with scripted_server(HEALTHY) as server:
         cli.variables["REWARD_SERVER_URL"] = server.url.replace("http:", "https:")
         result = cli("check")
-    assert "does it speak plain http?" in result.out
+    assert "use http:// in REWARD_SERVER_URL" in result.out
 
 
 def test_an_untrusted_certificate_has_a_remedy(needs_openssl: None, cli: Cli, tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_working_cache_is_ok(cli: Cli, start_redis: Callable[..., Redis]) -> N
 CACHE_TROUBLES = {
     "no password": (("--requirepass", "hush"), "redis://127.0.0.1:{port}/0", "redis://:PASSWORD@HOST:PORT/0"),
     "wrong password": (("--requirepass", "hush"), "redis://:hash@127.0.0.1:{port}/0", "redis://:PASSWORD@HOST:PORT/0"),
-    "no such database": ((), "redis://127.0.0.1:{port}/99", "a database that it does not have"),
+    "no such database": ((), "redis://127.0.0.1:{port}/99", "a database that the server does not have"),
     "full": (("--maxmemory", "100kb"), "redis://127.0.0.1:{port}/0", "maxmemory-policy allkeys-lru"),
     "replica": (("--replicaof", "127.0.0.1", "1"), "redis://127.0.0.1:{port}/0", "the primary's address"),
     "no rights": (
@@ -281,7 +281,7 @@ def test_a_silent_cache_has_a_remedy(
     cli.variables["REWARD_CACHE_URL"] = redis.url.replace("redis", scheme)
     result = cli("check")
     assert result.status == 1
-    assert "it hangs" in result.out
+    assert "the cache hangs" in result.out
     assert "plain redis:// rather than rediss://" in result.out
 
 

@@ -114,7 +114,10 @@ def test_a_reward_server_alone(reward_server: RewardServer, name: str) -> None:
 def test_what_must_not_be_left_out(reward_server: RewardServer) -> None:
     """What is required and not there is at fault."""
     row = checked("jobs", require=["jobs"], REWARD_SERVER_URL=reward_server.url)
-    assert (row.result, str(row.problem)) == ("FAILED", "it is left out: the reward server has no queue")
+    assert (row.result, str(row.problem)) == (
+        "FAILED",
+        "left out, although --require names it: the reward server has no queue",
+    )
 
 
 FAULTS: dict[str, tuple[dict[str, Answer], str]] = {
@@ -198,7 +201,7 @@ def test_zero_for_a_failure() -> None:
             stack = Careless(Settings.from_env({**ADDRESSES, "LLM_JUDGE_SERVER_URL": url}), session)
             await check_judge_outage(stop, start, stack)
 
-    with pytest.raises(CheckFailedError, match=r"it is ok \(0.0\) without a judge"):
+    with pytest.raises(CheckFailedError, match=r"is ok \(0.0\), expected failed: the judge is down"):
         asyncio.run(run())
     assert started == ["judge"]
 

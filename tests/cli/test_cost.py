@@ -49,7 +49,7 @@ def test_cost_before_and_after(cli: Cli, judge: FaultServer, tmp_path: Path) -> 
     dry = cli("score", "in.jsonl", "--dry-run")
     assert (0, 0) == (dry.status, judge.stats()["requests"])
     assert "4 rows: 0 malformed; at most 3 requests, " in dry.out
-    assert "with prompts counted by the judge; nothing was scored" in dry.out
+    assert "(prompt tokens counted by the judge); nothing was scored" in dry.out
     assert ["in.jsonl"] == [path.name for path in tmp_path.iterdir()]
     write_jsonl(tmp_path / "judged.jsonl", rows[:3])
     assert "; 3 requests, 90 prompt and 12 completion tokens" in cli("score", "judged.jsonl", "-o", "out.jsonl").out
@@ -57,7 +57,7 @@ def test_cost_before_and_after(cli: Cli, judge: FaultServer, tmp_path: Path) -> 
     write_jsonl(tmp_path / "wrong.jsonl", [judged("c"), {"data_source": "nobody's", "solution_str": "d"}])
     wrong = cli("score", "wrong.jsonl", "--dry-run")
     assert (3, True) == (wrong.status, "2 rows: 1 malformed; at most 1 request, " in wrong.out)
-    assert "estimated from their length" in wrong.out
+    assert "estimated from the length of the prompts" in wrong.out
 
 
 def test_the_document(cli: Cli, judge: FaultServer, start_redis: Callable[..., Redis], tmp_path: Path) -> None:
@@ -133,4 +133,4 @@ def test_groups(cli: Cli, judge: FaultServer, tmp_path: Path) -> None:
     assert [0.4925, 0.5, 0.5075] * 6 == [round(one["value"], 6) for one in read_jsonl(tmp_path / "out.jsonl")]
     write_jsonl(tmp_path / "divided.jsonl", [*rows, rows[0]])
     divided = cli("score", "divided.jsonl", "-o", "divided.out.jsonl", "--chunk-size", "8")
-    assert 0 != divided.status and "a group has members in several places" in divided.err
+    assert 0 != divided.status and "the members of a group are not consecutive" in divided.err

@@ -213,7 +213,7 @@ def test_what_steers_a_terminal(scoring: Cli, arguments: tuple[str, ...]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["--data-source", "gsm8k", "--solution", "x", "--ground-truth", "none"], 1, "the reference holds no number"),
+        (["--data-source", "gsm8k", "--solution", "x", "--ground-truth", "none"], 1, "the reference has no number"),
         (["--data-source", "nothing", "--solution", "x"], 2, "has no route"),
         ([], 2, "give one sample"),
         (["--data-source", "gsm8k", "--solution", "x", "--extra", '{"metod": 1}'], 1, "mean extra_info.method?"),

@@ -75,7 +75,7 @@ def test_a_route_that_fails_is_stopped(
     assert MAX_CONSECUTIVE <= failed <= MAX_CONSECUTIVE + CHUNK
     assert found == ["failed"] * failed + ["unscored"] * (PAIRS - failed)
     assert {row["value"] for row in out if row["status"] == "unscored"} == {None}
-    assert result.err.count("llm_judge_remote*: 200 rows in a row failed; last error: ") == 1
+    assert result.err.count("llm_judge_remote*: 200 consecutive rows failed; last error: ") == 1
     assert result.err.count(f"llm_judge_remote*: {failed} rows failed; first error: ") == 1
     assert f"llm_judge_remote*: {PAIRS - failed} rows left unscored after 200 failures in a row" in result.err
     assert f"rows without a score: {PAIRS};" in result.err

@@ -30,7 +30,7 @@ def test_hacked_reward(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["evaluate", str(tmp_path / "log.jsonl")]) == 0
 
     out = " ".join(capsys.readouterr().out.split())
-    assert "flat: 3 rewards, mean 0; all are 0, so nothing goes with high ones" in out
+    assert "flat: 3 rewards, mean 0; all are 0, so none is high" in out
     assert "r: 40 rewards, mean 0.287; 10 are high (at least 1)" in out
     assert "length: high 232 characters, others " in out and "correlation with the reward +0.9" in out
     assert "phrase 'an expert i agree': in 100% of the high ones, 0% of the others" in out

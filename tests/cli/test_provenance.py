@@ -128,7 +128,7 @@ def test_another_function_is_told(cli: Cli, tmp_path: Path, again: str | None) -
             cli.variables |= {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_TIMEOUT": "20"}
             result = cli("score", "in.jsonl", "-o", "out.jsonl")
     assert result is not None
-    assert (result.status, "differently: what scores gsm8k" in result.err) == ((2, True) if again else (0, False))
+    assert (result.status, "differently: the scorer of gsm8k" in result.err) == ((2, True) if again else (0, False))
 
 
 def test_what_was_forgotten_is_told_no_more(score: Callable[..., Any], scoring: Cli, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_scored_file_can_be_scored_again(scoring: Cli, tmp_path: Path) -> None
         write_jsonl(tmp_path / "in.jsonl", [{**sample(2), **fields}])
         result = scoring("score", "in.jsonl", "-o", "out.jsonl", "--force")
         assert read_jsonl(tmp_path / "out.jsonl") == [{**sample(2), **new}]
-        assert ("has the fields usage, which a score's replace" in result.err) == is_named
+        assert ("has the fields usage, which OUT replaces" in result.err) == is_named
 
 
 def test_the_cache_is_used_and_shown(scoring: Cli, tmp_path: Path, start_redis: Callable[..., Redis]) -> None:
@@ -111,7 +111,7 @@ def test_rows_without_a_score_make_the_status_3(scoring: Cli, tmp_path: Path) ->
     assert result.status == 3
     assert statuses(out) == ["ok", "unscored", "ok"]
     assert values(out) == [1.0, 0.0, 1.0]
-    assert out[1]["reason"] == "the reference holds no number"
+    assert out[1]["reason"] == "the reference has no number"
     assert "rows without a score: 1;" in result.err
 
 

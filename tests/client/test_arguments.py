@@ -67,12 +67,16 @@ def test_empty_batch() -> None:
 @pytest.mark.parametrize(
     ("plural", "field", "message"),
     [
-        ((["math"], SOLUTIONS, None, None), "data_sources", "1 for 2"),
+        ((["math"], SOLUTIONS, None, None), "data_sources", "expected 2 values, one per solution, got 1"),
         ((None, SOLUTIONS, None, None), "data_sources", "expected a list of 2, got NoneType"),
-        (("math", SOLUTIONS, ["1"], None), "ground_truths", "1 for 2"),
+        (("math", SOLUTIONS, ["1"], None), "ground_truths", "expected 2 values, one per solution, got 1"),
         (("math", SOLUTIONS, "12", None), "ground_truths", "expected a list of 2, got str"),
-        (("math", SOLUTIONS, np.array(["1", "2", "3"]), None), "ground_truths", "3 for 2"),
-        (("math", SOLUTIONS, None, [None]), "extra_infos", "1 for 2"),
+        (
+            ("math", SOLUTIONS, np.array(["1", "2", "3"]), None),
+            "ground_truths",
+            "expected 2 values, one per solution, got 3",
+        ),
+        (("math", SOLUTIONS, None, [None]), "extra_infos", "expected 2 values, one per solution, got 1"),
         (("math", SOLUTIONS, None, "x"), "extra_infos", "expected a list of 2, got str"),
         (("math", None, ["1"], None), "solution_strs", "expected a list of strings"),
         (("math", "ab", ["1", "2"], None), "solution_strs", "expected a list of strings"),

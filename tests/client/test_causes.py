@@ -28,7 +28,11 @@ def reasons(count: int = 3, **extra: object) -> set[str]:
 
 CAUSES: dict[str, tuple[Callable[[FaultServer], object], float, list[str]]] = {
     "dead": (FaultServer.kill, 0.5, ["{url}/", "connection refused", r"\('127.0.0.1', {port}\)"]),
-    "stopped": (FaultServer.freeze, 0.5, [r"{url} has sent nothing for \d\.\d s; 1 request of ours wait"]),
+    "stopped": (
+        FaultServer.freeze,
+        0.5,
+        [r"{url} has sent nothing for \d\.\d s \(waiting there: 1 request of this process\)"],
+    ),
     "silent": (
         FaultServer.freeze,
         1.5,
@@ -36,7 +40,11 @@ CAUSES: dict[str, tuple[Callable[[FaultServer], object], float, list[str]]] = {
     ),
     "stopped for long": (FaultServer.freeze, 1.5, ["{url}: accepts requests and does not answer"]),
     "refuses": (lambda server: server.set(mode="503"), 1.2, [r"{url}/v1/score returned 503: mode 503 \(\d+ times\)"]),
-    "busy": (lambda server: server.set(delay=60), 1.2, ["{url} lives and is working on 1 request of ours, the oldest"]),
+    "busy": (
+        lambda server: server.set(delay=60),
+        1.2,
+        ["{url} is up and is working on 1 request of this process, the oldest"],
+    ),
 }
 TIMEOUTS = {
     "stopped": {"HEALTH_TIMEOUT": 60.0, "LOG_AFTER": 60.0},

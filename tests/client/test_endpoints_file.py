@@ -187,7 +187,7 @@ def test_no_heartbeat(
         if beats:
             write_endpoints(file, ALL, age=-ahead)
         assert {Settings.from_env().judge_urls for _ in range(2)} == {("http://n1:8000", "http://n2:8000")}
-        assert caplog.text.count(" s: does the job run?") == warnings
+        assert caplog.text.count(" s: is the job still running?") == warnings
 
 
 def test_one_look_a_second(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

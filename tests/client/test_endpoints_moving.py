@@ -193,7 +193,7 @@ def test_a_key_that_is_wrong_for_good(file: Path, keyed: RewardServer) -> None:
     write_endpoints(file, {"REWARD_SERVER_URL": keyed.url, "REWARD_SERVER_API_KEY": "hush"})
     [found] = score([Request("gsm8k", "#### 1", "1", {"timeout": 2.0})], on_error="none")
     assert found.status == "failed" and "hush" not in found.reason
-    assert "401" in found.reason and f"its key is not the one that {VARIABLE} has for it" in found.reason
+    assert "401" in found.reason and f"the server does not accept the key in {VARIABLE}" in found.reason
 
 
 @pytest.mark.parametrize("own", [True, False])

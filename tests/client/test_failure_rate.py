@@ -65,7 +65,7 @@ def test_only_failures_of_the_window_count(server: FaultServer) -> None:
     with pytest.raises(FailureRateError) as caught:
         score(samples("i"))
     assert str(caught.value) == (
-        "3 of the last 4 samples failed, more than REWARDSTACK_MAX_FAILURE_RATE = 0.5 allows of "
+        "3 of the last 4 samples failed, which is more than REWARDSTACK_MAX_FAILURE_RATE = 0.5 allows for "
         "REWARDSTACK_FAILURE_WINDOW = 4; most frequent reason: judge 7 is away for 3.2 s (3 samples); "
         "fix the cause and resume the run, or raise REWARDSTACK_MAX_FAILURE_RATE (1: never stop)"
     )

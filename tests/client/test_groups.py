@@ -38,7 +38,7 @@ def test_cut(table: Table) -> None:
 
 def test_divided_groups(table: Table) -> None:
     """A group that would be divided, or that is too large for any batch, is refused."""
-    with table.case("in two batches"), pytest.raises(RequestError, match="a group has members in several places"):
+    with table.case("in two batches"), pytest.raises(RequestError, match="the members of a group are not consecutive"):
         [*split_batches("AAbbAA", 2, len, 100, group_of)]
     with table.case("too large"), pytest.raises(RequestError, match="a group has more than 256 members"):
         [*split_batches("A" * 257, 2, len, 1000, group_of)]

@@ -68,7 +68,8 @@ def test_object_without_a_target(case: dict[str, Any]) -> None:
         parse_references(case["ground_truth"])
 
     assert "ground_truth" == raised.value.field
-    assert f"needs a 'target', this one has {case['names']}; put the reference there" in str(raised.value)
+    expected = f"needs the field 'target', but this object has {case['names']}; put the reference into 'target'"
+    assert expected in str(raised.value)
 
 
 def test_number_that_python_does_not_write() -> None:

@@ -64,7 +64,7 @@ def test_options_pass_through(server: FaultServer, module: Any) -> None:
     """What `compute_score` takes by name, this one does as well."""
     details = module.compute_score("x", "abc", "1", reward_type="math", details=True, reward_router_address=None)
     assert (3.0, 1.0) == (details["score"], details["ok"])
-    with pytest.raises(RequestError, match="^ground_truths: 1 for 2"):
+    with pytest.raises(RequestError, match="^ground_truths: expected 2 values, one per solution, got 1"):
         module.compute_score_batched([], ["a", "b"], ["1"], reward_type="math")
 
 
@@ -179,7 +179,7 @@ async def test_what_leaves_the_trainer_without_a_key(server: FaultServer) -> Non
         ("500", "returned 500: mode 500"),
         ("garbage", "returned 200 with a page instead of JSON: a proxy or another service"),
         ("short", "got 1 scores for 2 samples"),
-        ("nan", "nan is no reward"),
+        ("nan", "the value is nan, not a finite number"),
     ],
 )
 def test_reply_that_is_no_score(server: FaultServer, mode: str, reason: str) -> None:

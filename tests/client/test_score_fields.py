@@ -65,4 +65,5 @@ def test_words() -> None:
     assert "no requests to models" == Usage().summary
     assert "1 request, tokens unknown" == Usage(1, 0, 0, 1).summary
     assert "724 requests, 1.2 M prompt and 60 k completion tokens" == Usage(724, 1_200_000, 60_000).summary
-    assert "3 requests, 9,999 prompt and 2 completion tokens, those of 1 unknown" == Usage(3, 9_999, 2, 1).summary
+    partly_known = Usage(3, 9_999, 2, 1)
+    assert "3 requests, 9,999 prompt and 2 completion tokens (unknown for 1 of the requests)" == partly_known.summary

@@ -46,7 +46,8 @@ UNSCORED = [
     (
         Request("math", "a", {"answer": "1"}),
         "ground_truth: expected a string, a list of strings or {'target': …}: "
-        "an object needs a 'target', this one has 'answer'; put the reference there, or pass it without an object",
+        "an object needs the field 'target', but this object has 'answer'; put the reference into 'target', or pass it "
+        "without an object",
     ),
     (Request("math", None, "1"), "solution_str: expected a string, got NoneType"),
     (Request("math", "a", "1", ["x"]), "extra_info: expected an object, got list"),  # type: ignore[arg-type]

@@ -52,7 +52,7 @@ def test_it_says_where_it_is(python: str) -> None:
     ("flags", "said"),
     [
         (["--model-id", "no folder/and no name"], "is neither a directory nor a name on a model hub"),
-        (["--max-batch-tokens", "100", "--auto-truncate", "false"], "set that to at least 256"),
+        (["--max-batch-tokens", "100", "--auto-truncate", "false"], "must be at least 256"),
         (["--hostname", "192.0.2.1"], "192.0.2.1"),
     ],
     ids=["model", "tokens", "host"],

@@ -100,7 +100,7 @@ def test_scored_otherwise(jobs: Site, command: Make, tmp_path: Path) -> None:
     kept.write_text(json.dumps({**provenance, "services": {name: "another"}}))
 
     result = cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl")
-    assert (2, True) == (result.status, f"out.jsonl was scored differently: what scores {name}" in result.err)
+    assert (2, True) == (result.status, f"out.jsonl was scored differently: the scorer of {name}" in result.err)
     assert cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl", "--force").status == 0
 
 
@@ -198,7 +198,7 @@ def test_an_option_wrong_in_every_row(jobs: Site, command: Make, tmp_path: Path)
     result = command(jobs)("submit", "in.jsonl", "--wait", "-o", "out.jsonl")
 
     assert result.status == 2 and "extra_info.method: expected one of strict, flexible, got 'lax'" in result.err
-    assert "(the error of the first of 12 rows; the same option is invalid in all)" in result.err
+    assert "(reported for the first of 12 rows; this option is invalid in all of them)" in result.err
 
 
 @pytest.mark.parametrize(

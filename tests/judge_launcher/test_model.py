@@ -147,7 +147,7 @@ def test_shares() -> None:
     assert machine.split_gpus(gpus, 3, 1) == [["0"], ["1"], ["2"]]
     assert machine.split_gpus(gpus, 1, 2) == [["0", "1"]]
     assert machine.split_gpus([], 2, 1) == [[], []]
-    with pytest.raises(StackError, match="2 replicas on 2 GPUs each need 4 GPUs, and 3 can be used here"):
+    with pytest.raises(StackError, match="2 replicas x 2 GPUs need 4 GPUs, and 3 can be used here"):
         machine.split_gpus(gpus, 2, 2)
 
 

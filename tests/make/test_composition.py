@@ -113,7 +113,7 @@ def test_model_that_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_too_few_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More replicas than GPUs are refused before anything starts."""
     monkeypatch.setattr(machine, "gpus", lambda: [Gpu("0", 80 * GIB)])
-    with pytest.raises(StackError, match="2 replicas on 1 GPUs each need 2 GPUs"):
+    with pytest.raises(StackError, match="2 replicas x 1 GPUs need 2 GPUs"):
         described(tmp_path, BOTH, {"JUDGE_REPLICAS": "2"}, gpus=True)
 
 
@@ -141,7 +141,7 @@ def test_limits_follow(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
 def test_loopback(tmp_path: Path, host: str) -> None:
     """A judge on this machine's loopback is refused: containers do not reach it."""
-    with pytest.raises(StackError, match="LLM_JUDGE_SERVER_URL: .* is this machine's loopback"):
+    with pytest.raises(StackError, match="LLM_JUDGE_SERVER_URL: .* is on this machine's loopback"):
         described(tmp_path, [], {"LLM_JUDGE_SERVER_URL": f"http://{host}:9000"})
 
 

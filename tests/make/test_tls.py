@@ -65,7 +65,7 @@ def test_certificate_of_an_authority(own: Certificate, tmp_path: Path, monkeypat
 def test_name(other: Certificate) -> None:
     """A certificate for another name takes TLS_NAME, which addresses then have."""
     said = explain_os_error(**other.settings)
-    assert "TLS_CERTIFICATE" in said and "'localhost'" in said and "set TLS_NAME to a name in it" in said
+    assert "TLS_CERTIFICATE" in said and "'localhost'" in said and "set TLS_NAME to a name in the certificate" in said
     given = settings(**other.settings, TLS_NAME="rewards.example")
     preflight.require_consistent(given)
     assert given.url("JUDGE_PORT") == "https://rewards.example:8000"

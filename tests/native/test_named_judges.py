@@ -144,7 +144,7 @@ def test_gpus_are_handed_out_once(run: RunDir, monkeypatch: pytest.MonkeyPatch) 
         "judge.small.2": "4,5",
         "judge.small-2": "6,7",
     }
-    with pytest.raises(StackError, match="5 replicas on 2 GPUs each need 10 GPUs, and 8 can be used here"):
+    with pytest.raises(StackError, match="5 replicas x 2 GPUs need 10 GPUs, and 8 can be used here"):
         described(run, JUDGE_TENSOR_PARALLEL_SIZE=2, JUDGE_REPLICAS=2)
 
 
@@ -182,10 +182,10 @@ def test_where_a_key_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (table("Small", "org/a", 1), "judges.Small: a judge that make up starts is named"),
-        (table('"a.b"', "org/a", 1), "judges.a.b: a judge that"),
-        (table("a" * 64, "org/a", 1), "a judge that make up starts is named"),
-        ("[judges.small]\nreplicas = 1", "judges.small: needs base_url; or set model"),
+        (table("Small", "org/a", 1), "judges.Small: the name of a judge that make up starts has"),
+        (table('"a.b"', "org/a", 1), "judges.a.b: the name of a judge"),
+        (table("a" * 64, "org/a", 1), "the name of a judge that make up starts has"),
+        ("[judges.small]\nreplicas = 1", "judges.small: needs base_url, or model"),
         ("[judges.small", "routes.toml"),
         (EXTERNAL.replace("template_path", "# "), "judges.hosted.api_key_env: HOSTED_KEY is not set"),
         (
@@ -205,7 +205,7 @@ def test_no_other_model_stands_in(run: RunDir, monkeypatch: pytest.MonkeyPatch) 
     """A named judge's model that cannot be had is an error that names the field; nothing else judges in its name."""
     where = {"org/default": "cached"}
     monkeypatch.setattr(model, "_check_availability", lambda asked, python: where.get(asked, "unreachable"))
-    with pytest.raises(StackError, match=r"judges\.small\.model: .*org/small is not in its cache"):
+    with pytest.raises(StackError, match=r"judges\.small\.model: .*org/small is not cached"):
         described(run)
 
 

@@ -100,7 +100,7 @@ def test_whose(run: RunDir) -> None:
         assert health.unbound_reason("gateway", run, replace(here, host="localhost")) == ""
         assert health.port_conflict("gateway", run, replace(here, session=1)) != ""
     assert health.port_conflict("gateway", run, here) == ""
-    assert "nobody listens" in health.unbound_reason("gateway", run, here)
+    assert "no process listens" in health.unbound_reason("gateway", run, here)
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6 here")

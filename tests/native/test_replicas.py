@@ -125,7 +125,7 @@ def test_of_another_user(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     for written in (1.0, 2.0):
         scene.beat(written=written)
         assert scene.replicas.alive() == []
-    assert "this user's own" in scene.said[0]
+    assert "must belong to this user" in scene.said[0]
 
 
 def test_not_a_file(scene: Scene) -> None:

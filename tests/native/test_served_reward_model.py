@@ -111,7 +111,7 @@ def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
         ({URL: "http://other.example:8001"}, f"REWARD_MODEL_ID starts a server here, and {URL} names an external one"),
         (
             {"REWARD_MODEL_SERVER_API_KEY": "another", "LLM_JUDGE_SERVER_API_KEY": PORT_KEY},
-            "REWARD_MODEL_SERVER_API_KEY: the reward model of REWARD_MODEL_ID is asked at the judge's port",
+            "REWARD_MODEL_SERVER_API_KEY: its value differs from LLM_JUDGE_SERVER_API_KEY, the key of the judge's port",
         ),
     ],
 )

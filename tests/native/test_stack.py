@@ -230,7 +230,7 @@ def test_a_reward_function_that_cannot_be_loaded(stack: Tree) -> None:
     assert "Traceback" not in result.stdout and pids(stack) == before
     (stack.path / "broken.py").write_text("NOTHING = 1\n")
     empty = stack.run("up", REWARD_FUNCTIONS="broken.py").stdout
-    assert ("broken.py holds no reward function" in empty, empty.count("REWARD_FUNCTIONS: ")) == (True, 1), empty
+    assert ("broken.py has no reward function" in empty, empty.count("REWARD_FUNCTIONS: ")) == (True, 1), empty
 
 
 def test_concurrent_commands_are_refused(stack: Tree) -> None:
@@ -306,7 +306,7 @@ def test_interrupted(tree: Tree) -> None:
         line = next(line for line in process.stdout if " healthy (" in line)
         process.send_signal(signal.SIGINT)
         shown = line + process.stdout.read()
-    assert (process.returncode, "interrupted; to stop what still runs: make down" in shown) == (130, True)
+    assert (process.returncode, "interrupted; run `make down` to stop services that still run" in shown) == (130, True)
     assert tree.run("down").returncode == 0
     assert working_in(tree) == []
     assert tree.run("down").stdout == "nothing runs here\n"

@@ -77,8 +77,8 @@ def test_where_an_answer_stood(server: RewardServer, solution: str, answer: str 
 @pytest.mark.parametrize(
     ("answer", "reference", "decided", "comparisons"),
     [
-        ("7", "7", "the text alone", None),
-        ("7.0", "7", "a shortcut", None),
+        ("7", "7", "a comparison of the texts", None),
+        ("7.0", "7", "the fast path", None),
         ("2x", "x+x", "an isolated process", {"values"}),
         ("3 m", "300 cm", "an isolated process", {"values"}),
     ],
@@ -86,7 +86,7 @@ def test_where_an_answer_stood(server: RewardServer, solution: str, answer: str 
 def test_what_decided(
     server: RewardServer, answer: str, reference: str, decided: str, comparisons: set[str] | None
 ) -> None:
-    """It is told whether the text, a shortcut or a comparison in an isolated process decided, and which."""
+    """It is told whether the texts, the fast path or a comparison in an isolated process decided, and which."""
     item = {"data_source": "math", "solution_str": rf"\boxed{{{answer}}}", "ground_truth": reference}
     reply = explain(server, item | {"extra_info": {"cache_enabled": False}})
     assert facts(reply, "prepared")["decided by"].startswith(decided)

@@ -135,7 +135,7 @@ def test_json_beyond_bounds(response: str, value: float) -> None:
             "extra_info.schema: is too deeply",
         ),
         ("regex_format", {"pattern": "a" * 2_001}, "extra_info.pattern: is longer than 2000 characters"),
-        ("regex_format", {"pattern": "(" * 999 + ")" * 999}, "extra_info.pattern: is no regular expression"),
+        ("regex_format", {"pattern": "(" * 999 + ")" * 999}, "extra_info.pattern: is not a valid regular expression"),
         ("regex_format", {}, "extra_info.pattern is missing"),
         ("gsm8k", {"method": "x" * 1000}, "extra_info.method: expected one of strict, flexible, got 'xxx"),
         (

@@ -86,7 +86,7 @@ BAD_SAMPLES: list[tuple[dict[str, Any], str, str]] = [
     ({"ground_truth": ""}, "unscored", "ground_truth"),
     ({"ground_truth": []}, "unscored", "ground_truth"),
     ({"ground_truth": {"a": 1}}, "unscored", "ground_truth"),
-    ({"ground_truth": "many"}, "unscored", "the reference holds no number"),
+    ({"ground_truth": "many"}, "unscored", "the reference has no number"),
     ({"extra_info": [1]}, "unscored", "extra_info"),
     ({"extra_info": {"timeout": "soon"}}, "unscored", "extra_info.timeout"),
     ({"solution_str": ""}, "ok", "no answer"),

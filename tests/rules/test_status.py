@@ -162,7 +162,7 @@ def test_many_viewers_share_one_report(server: RewardServer) -> None:
         ("not scored before its deadline; the isolated processes are busy", "isolated processes are busy"),
         ("no answer within 5 s", "no answer in time"),
         ("f returned a str; return a number, a dict", "the reward function gave no number in its range"),
-        ("http://j:1 returned 200, unreadable: not JSON: <html>", "a server's reply is invalid"),
+        ("http://j:1 returned 200, but the reply cannot be read: not JSON: <html>", "a server's reply is invalid"),
         ("1 of 4 members of its group arrived within 2 s", "the group is incomplete or invalid"),
         ("slow: the sample took longer than 5 s", "the reward function took too long"),
         (

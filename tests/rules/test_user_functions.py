@@ -95,7 +95,7 @@ def test_unscored(server: RewardServer, item: dict[str, Any], reason: str) -> No
         ),
         (sample("cancelled"), "cancelled raised CancelledError (hostile.py, line {cancelled})"),
         (sample("exits"), "exits raised SystemExit: 3 (hostile.py, line {exits})"),
-        (sample("beyond"), "beyond gave 7, outside its 0 to 1"),
+        (sample("beyond"), "beyond gave 7, outside its range of 0 to 1"),
         (sample("not_a_number"), f"not_a_number returned nan, which is not finite; {EXPECTED}"),
         (sample("text"), f"text returned the text 'good'; {EXPECTED}"),
         (sample("two_for_one"), f"two_for_one returned a list of 2 for one response; {EXPECTED}"),

@@ -54,7 +54,7 @@ def test_another_users(tmp_path: Path, capsys: pytest.CaptureFixture[str], monke
     owner = pwd.getpwuid(os.geteuid()).pw_name
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "not/there"))
-    assert f"; {tmp_path} belongs to {owner} — do this as {owner}" in said(error, capsys)
+    assert f"; {tmp_path} belongs to {owner} — run this command as {owner}" in said(error, capsys)
 
 
 def test_a_link_that_leads_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +90,7 @@ def test_what_is_said_has_no_room() -> None:
         done = saying(full)
     assert (done.returncode, done.stderr) == (
         1,
-        "ERROR: cannot write the output: No space left on device — free space on its disk, or redirect it\n",
+        "ERROR: cannot write the output: No space left on device — free space on its disk, or redirect the output\n",
     )
 
 

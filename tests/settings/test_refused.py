@@ -31,6 +31,7 @@ LOOSER = (
     "an empty key",
     "a Redis URL",
     "a list of flags",
+    "a space before `;`",
     "one line",
     "fewer than 16",
 )

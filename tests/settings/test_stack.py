@@ -147,7 +147,7 @@ def test_down_without_settings(copy: Copy) -> None:
         spoil(copy.path / ".env")
         status, said = copy.python("-m", "services.up", "down")
         assert (status, said.splitlines()[-1]) == (0, "nothing runs here")
-        assert "what runs is looked for in .run" in said
+        assert "looking for a running stack in .run" in said
 
 
 def test_misspelt() -> None:

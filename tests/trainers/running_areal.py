@@ -101,5 +101,5 @@ def test_outage(how: str, wrapped: Any, monkeypatch: pytest.MonkeyPatch, report:
 def test_no_reference(wrapped: Any, report: Report) -> None:
     """A row without a reference is an error that says under which names it is looked for."""
     [error] = rewarded(wrapped, [{"data_source": "gsm8k", "completion": "#### 42", "solutions": "42"}])
-    assert isinstance(error, ScoringError) and "it is one of the columns answer" in str(error), error
+    assert isinstance(error, ScoringError) and "put it into one of the columns answer" in str(error), error
     report(1, "no reference: an error that names the columns")

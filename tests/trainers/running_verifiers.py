@@ -138,7 +138,7 @@ def test_page(needs_process: None, tmp_path: Path, report: Report) -> None:
     [
         ({"data_source": "gsm8k", "answer": "42"}, False, "sample 0: failed"),
         ({"data_source": "gsm8k"}, True, "unscored: the reference"),
-        ({"answer": "42"}, True, "the task's data have none"),
+        ({"answer": "42"}, True, "the task's data have no such field"),
     ],
 )
 def test_failure(

@@ -6,8 +6,9 @@ compares two expressions by value. `lexicon` has tables of words and units. `bou
 too deeply nested to parse. `transcript` finds the last assistant turn in a decoded response; the client imports only
 this module. The Flint library is loaded at the first comparison that the fast path does not decide.
 
-A comparison can be slow, so a server works in two steps. `question.ask` and `shortcut.decide_fast_path` take linear
-time. `verification.decide` compares, and must run in a process that can be killed.
+A comparison can be slow, so a server works in two steps. First, it calls `question.ask` and
+`shortcut.decide_fast_path`, which take linear time. If these do not decide the verdict, it calls `verification.decide`,
+which must run in a process that can be killed.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -23,9 +23,9 @@ from rewardstack_verifier.shortcut import decide_fast_path
 from rewardstack_verifier.tracing import with_trace
 
 TEXT, NUMBER, VALUE, UNDECIDED = "text", "number", "value", "undecided"
-"""How an answer was compared: as normalized text, as a plain number, by value, or by value without a result.
+"""How an answer was compared: as normalized text, as a plain number, or by value.
 
-An answer whose comparison by value has no result (`undecided`) counts as wrong.
+`undecided` is a comparison by value that reached its limits without a result; the answer counts as wrong.
 """
 NOT_COMPARED = ""
 Reference = str | int | float

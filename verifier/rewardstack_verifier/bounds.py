@@ -1,4 +1,4 @@
-"""Limit the texts that are parsed: `refusal` returns why a text is too long, has too many bars or is too deeply nested.
+"""Limit the texts that are parsed: `refusal` returns which limit a text exceeds (length, number of bars or nesting).
 
 The result depends only on the text, not on a clock. `numbers` has separate limits on computations.
 """
@@ -18,19 +18,20 @@ MAX_NESTING = 20
 """Maximum nesting of brackets and braces."""
 
 MAX_DIGITS = 100
-"""Maximum length of a plain number that takes a fast path, here and in `shortcut`."""
+"""Maximum length of a plain number that `refusal` accepts without further checks, or that `shortcut` compares."""
 
 MAX_BARS = 20
-"""Maximum number of absolute value bars, each of which the parser tries as opening and as closing."""
+"""Maximum number of absolute value bars. For each bar, the parser must find out whether it opens or closes."""
 
 MAX_ITEMS = 50
 """Maximum number of boxes that are compared as one list.
 
-`extraction.boxes` reads one box more, so that a longer list exceeds `comparison.lists.MAX_ITEMS` and is not compared.
+`extraction.boxes` reads up to one box more than this. A list with the extra box exceeds `comparison.lists.MAX_ITEMS`,
+and is not compared.
 """
 
 CACHED_TEXTS = 1024
-"""Number of texts whose `refusal` is cached, because references and answers repeat."""
+"""Number of texts whose `refusal` is cached. References and answers repeat, so a cache saves time."""
 
 _BAR = re.compile(r"\||\\[lr]?[vV]ert")
 _BRACKET = re.compile(r"\\(?:[A-Za-z]+|[^{}])|(?P<open>\\?\{|[(\[])|(?P<close>\\?\}|[)\]])", re.DOTALL)

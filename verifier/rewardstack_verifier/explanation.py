@@ -12,8 +12,8 @@ from rewardstack_verifier.shortcut import decide_fast_path
 from rewardstack_verifier.tracing import with_trace
 
 DECIDERS = {
-    "text": "the text alone, as it stands",
-    "plainly": "a shortcut: texts that are the same, or plain numbers",
+    "text": "a comparison of the texts",
+    "plainly": "the fast path: texts that are the same, or plain numbers",
     "isolated": "an isolated process",
 }
 """The steps that can decide a verdict, with their descriptions in the output."""

@@ -11,7 +11,7 @@ from rewardstack_verifier.extraction.extract import MODES, STRICT, extract_answe
 from rewardstack_verifier.reading.lexer import is_same_text
 
 MAX_CACHED_LENGTH = 200
-"""Maximum length of a reference whose answer is cached, because several responses share a reference."""
+"""Maximum length of a reference whose answer is cached. Several responses share a reference, so a cache saves time."""
 MAX_LENGTH_RATIO = 4
 """An answer that `bounds` refuses is compared as text if it is not much longer than the reference.
 
@@ -27,7 +27,7 @@ class Ruling(NamedTuple):
     Args:
         right: whether the response is right; None if the references do not allow a verdict.
         reason: why the response is wrong or has no verdict; empty if it is right.
-        by: `undecided` if the answer is only wrong because a comparison reached its limits; else empty.
+        by: `undecided` if the answer is wrong only because a comparison reached its limits; else empty.
     """
 
     right: bool | None
@@ -91,7 +91,7 @@ def answer_and_question(
 ) -> tuple[str | None, Question | Ruling]:
     """Return the answer of a response, and the result of `ask`.
 
-    The answer is None if the response has none or is too long.
+    The answer is None if the response has no answer, or is too long.
     """
     expected = tuple(answer for answer in map(_expected_answer, references) if answer)
     is_long = len(solution) > MAX_RESPONSE
@@ -103,7 +103,7 @@ def answer_and_question(
     if not expected:
         return answer, Ruling(None, "the reference is empty")
     if answer is None:
-        return None, Question("", expected, "response too long" if is_long else "no answer")
+        return None, Question("", expected, "the response is too long" if is_long else "no answer")
     return answer, ask_about(answer, expected, options)
 
 
@@ -122,7 +122,7 @@ def ask_about(answer: str, expected: tuple[str, ...], options: Options) -> Quest
         return Question(answer, expected, "", options.tolerance, options.simplified)
     comparable = [one for one in expected if len(answer) <= MAX_LENGTH_RATIO * len(one) + MAX_CACHED_LENGTH]
     has_same_text = any(is_same_text(answer, reference) for reference in comparable)
-    return Ruling(True) if has_same_text else Question("", expected, f"answer {reason}")
+    return Ruling(True) if has_same_text else Question("", expected, f"the answer cannot be parsed: {reason}")
 
 
 def _expected_answer(reference: str) -> str:

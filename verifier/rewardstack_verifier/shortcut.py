@@ -1,6 +1,6 @@
 """Decide simple cases in microseconds, without third-party libraries: equal texts, and plain numbers.
 
-Each verdict is the same as that of `verification.decide`, which decides all other cases.
+`verification.decide` decides all other cases. For the simple cases, it would give the same verdicts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rewardstack_verifier.reading.lexer import is_same_text
 MAX_ANSWER = 200
 """Maximum length of an answer or reference to compare as text."""
 CACHED_TEXTS = 4096
-"""Number of texts whose parsed number is cached."""
+"""Maximum number of results of `_parse_number` in its cache."""
 
 _NUMBER = re.compile(
     r"(?P<sign>-?)(?:(?P<whole>[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.(?P<decimals>\d+))?"

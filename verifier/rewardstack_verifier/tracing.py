@@ -11,7 +11,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 MAX_STEPS = 64
-"""Maximum number of traced steps, because an answer with many parts needs many comparisons."""
+"""Maximum number of traced steps; further steps are not traced."""
 UNDECIDED = "undecided"
 """The step that is traced if a comparison of two expressions reached its limits without a decision."""
 

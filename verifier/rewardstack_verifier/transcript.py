@@ -2,14 +2,15 @@
 
 A response starts inside an assistant turn, because the prompt ends with the header of this turn. If special tokens are
 kept when decoding, the response also contains end tokens, and the turns of tools and users. `all_turns` returns every
-turn with its role, `last_turn` the last message of the policy, by these rules:
+turn with its role, and `last_turn` returns the last message of the policy. These rules apply:
 
 - A header (`<|im_start|>user`) starts a turn of the role that it names. The last message is the last assistant turn.
-  An empty assistant turn right after another one is ignored: some chat templates append such a generation prompt.
+  An empty assistant turn right after another assistant turn is ignored, because some chat templates append one as a
+  generation prompt.
 - Text after an end token is dropped until a header or tool output follows.
 - In gpt-oss's harmony format, only the final channel is the answer; analysis and commentary are not.
 - Tool output is removed: `<tool_response>…</tool_response>`, `<information>…</information>`, code blocks whose
-  language is `output`. A closing tag without an opening one has no effect. An opening tag that is never closed hides
+  language is `output`. A closing tag without an opening tag is text. An opening tag that is never closed hides
   the text up to the next end token, header, `</think>` or tag of the same name.
 - A special token between two equal quotation marks or backticks is text.
 
@@ -176,7 +177,7 @@ def all_turns(response: str) -> list[RoleTurn]:
 
 
 def _read(response: str, marker: re.Match[str] | None) -> _Reader:
-    """Read the response, whose first marker is given, and return the reader."""
+    """Read a response, and return the reader. `marker` is the first marker in the response."""
     reader = _Reader(_tool_outputs(response, marker.start() if marker else 0))
     position = 0
     while marker is not None:
@@ -213,8 +214,8 @@ def without_reasoning(text: str) -> str:
         text: the text of one turn.
 
     Returns:
-        The text without reasoning between markers. Text before an end marker without a start marker is also reasoning,
-        and so is all text after a start marker without an end marker.
+        The text without reasoning between markers. If a start marker is missing, all text before the end marker is
+        reasoning. If an end marker is missing, all text after the start marker is reasoning.
     """
     pieces: list[str] = []
     start, begun = 0, ""
@@ -232,10 +233,10 @@ def without_reasoning(text: str) -> str:
 
 
 def without_dialogue(text: str) -> str:
-    """Return the text before a paragraph that begins with `Human:` or `User:`, a turn that a base model has invented.
+    """Return the text before the first paragraph that begins with `Human:` or `User:`.
 
-    Such a paragraph at the beginning of the text is kept. `last_turn` keeps all of them, because they may be part of
-    the task (a play, a log).
+    Base models invent such turns. A paragraph of this kind at the beginning of the text is kept. `last_turn` keeps all
+    of them, because they may be part of the task (a play, a log).
     """
     for speaker in _DIALOGUE.finditer(text):
         if text[: speaker.start()].strip():
@@ -278,7 +279,7 @@ class _Reader:
         self._turns: list[tuple[str, list[str]]] = []
 
     def last_turn(self) -> str:
-        """Return the text of the last turn, or of the previous one if it is blank."""
+        """Return the text of the last turn; if that is blank, the text of the turn before it."""
         return self._previous if self._is_blank else "".join(self._pieces)
 
     def read(self, text: str) -> None:

@@ -61,7 +61,7 @@ def _decide(question: Question) -> Ruling:
     if any(not refused and is_readable(reference) for refused, reference in zip(refusals, expected, strict=True)):
         return Ruling(False, fault or "wrong answer")
     # No reference can be parsed, so there is no verdict.
-    return Ruling(None, f"the reference is {refusals[0]}" if refusals[0] else "the reference cannot be read")
+    return Ruling(None, f"the reference cannot be parsed{': ' if refusals[0] else ''}{refusals[0]}")
 
 
 def _equal(answer: str, reference: str) -> bool:

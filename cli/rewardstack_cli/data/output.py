@@ -1,10 +1,11 @@
 """Write rows with their scores to a score file, one row per line; a later run can continue the file.
 
 IN is the input file, OUT the output file. If OUT is JSONL, it is the score file. If OUT is parquet, the score file is
-`OUT.partial`, also JSONL, and OUT is written from IN and `OUT.partial` at the end.
+`OUT.partial`, which is JSONL; when all rows are done, OUT is written from IN and `OUT.partial`.
 
-The beginning of a line identifies its row of IN. In a JSONL OUT, it consists of the fields of the row, without those
-that have the name of a score field; in `OUT.partial`, of a digest of the row. The fields of the score follow.
+Each line begins with fields that identify its row of IN, and ends with the fields of the score. In a JSONL OUT, a line
+begins with all fields of the row, except fields that have the name of a score field. In `OUT.partial`, a line begins
+with a digest of the row.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ LinePrefix = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def row_digest(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return a field `row` with the digest of a row, which replaces the fields of the row in `OUT.partial`."""
+    """Return the field `row`, a digest of the row; in `OUT.partial`, it takes the place of the row's fields."""
     return {"row": blake2b(to_json(input_fields(fields)), digest_size=16).hexdigest()}
 
 
@@ -84,7 +85,8 @@ class ScoreFile:
     def match_next(self, row: Row) -> None:
         """Read the next line, if there is one, and check that it belongs to `row`, the next row of IN.
 
-        An incomplete last line is accepted, but not counted, if it can be the beginning of the row's line.
+        The last line may be incomplete. If it can be the beginning of the row's line, this is no error, and the row is
+        not counted.
 
         Raises:
             RequestError: the line belongs to another row, or is damaged.
@@ -124,9 +126,10 @@ class ScoreFile:
         self._file.truncate()
 
     def append(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """Append rows with their scores, and flush them; ignore rows after the last score.
+        """Append rows with their scores, and flush the file.
 
-        Scores with the status `failed` or `unscored` are appended, too.
+        If there are fewer scores than rows, only the first rows, one for each score, are appended. Scores with the
+        status `failed` or `unscored` are appended, too.
         """
         lines = []
         for row, score in zip(rows, scores, strict=False):
@@ -155,12 +158,14 @@ class ScoreFile:
             try:
                 yield rewriter
             finally:
-                self._replaced_files.append(self._file)  # keep the lock: another run may have the old file open
+                # Keep the old file open, and thus locked. A run that opened it before the replacement must not be able
+                # to lock it.
+                self._replaced_files.append(self._file)
                 self._file = rewriter.finish()
                 path.replace(self.path)
 
     def read_scores(self) -> Iterator[dict[str, Any]]:
-        """Yield the score fields of each line, for a file whose lines have digests of rows."""
+        """Yield the score fields of each line; the file must be an `OUT.partial`."""
         self._file.seek(0)
         for line in self._file:
             fields = json.loads(line)
@@ -169,7 +174,7 @@ class ScoreFile:
 
 
 class Rewriter:
-    """Copies a score file, with new scores for rows without a score.
+    """Copies a score file, and replaces the lines of rows without a score by lines with new scores.
 
     Args:
         old: the existing score file.
@@ -183,7 +188,7 @@ class Rewriter:
         new.truncate(0)
 
     def put(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
-        """Write new lines for the next rows without a score, and copy the lines before and between them.
+        """Replace the old line of each row by a line with its new score, and copy the lines before it.
 
         Args:
             rows: the next rows that `rows_without_score` yields.
@@ -233,7 +238,7 @@ def _open(path: Path) -> BufferedRandom:
 
 
 def _parse_score_fields(line: bytes, start: bytes) -> dict[str, Any] | None:
-    """Return the score fields of a line that begins with `start`; None if the line does not, or is damaged."""
+    """Return the score fields of a line that begins with `start`; None if it begins differently, or is damaged."""
     if not line.startswith(start):
         return None
     try:

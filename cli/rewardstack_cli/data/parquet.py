@@ -26,9 +26,9 @@ BATCH = 1024
 BATCH_BYTES = 16 << 20
 """Maximum bytes of the rows in memory, unless a single row takes more."""
 MAX_ROW_BYTES = 64 << 20
-"""Maximum bytes of one row; a small file can contain huge rows, because dictionaries store equal values once."""
+"""Maximum bytes of one row; a small file can have huge rows, because dictionary encoding stores equal values once."""
 MAX_RATIO = 1000
-"""Maximum size of all rows, as a multiple of the file's size; about as much as gzip can compress."""
+"""Maximum size of all rows, as a multiple of the file's size; the maximum compression ratio of gzip is similar."""
 MIN_LIMIT = 1 << 30
 """Bytes that the rows of any file may take, however small the file is."""
 MAX_DEPTH = 100
@@ -66,7 +66,7 @@ def read_rows(path: Path, start: int = 0, columns: Sequence[str] | None = None) 
             if limit < 0:
                 raise RequestError(
                     f"{path}: its rows take more than {MAX_RATIO:,} times the size of the file; "
-                    "if this is right, convert the file to JSONL"
+                    "if it really contains that much data, convert it to JSONL"
                 )
             yield from _values(path, batch)
 
@@ -91,7 +91,8 @@ def read_added(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the score fields of each row of a file written by `write`."""
     for batch in _read_batches(path, SCORE_FIELDS):
         for row in batch.to_pylist():
-            yield {**row, "parts": None if row["parts"] is None else dict(row["parts"])}  # a map is a list of pairs
+            # pyarrow returns a map as a list of pairs.
+            yield {**row, "parts": None if row["parts"] is None else dict(row["parts"])}
 
 
 def read_origin(path: Path) -> tuple[str, Provenance | None]:
@@ -235,7 +236,7 @@ def _read_schema(path: Path, metadata: pq.FileMetaData) -> pa.Schema:
     """Return the columns of a file.
 
     Raises:
-        RequestError: a column is duplicated or nested too deep.
+        RequestError: a column is duplicated or nested too deeply.
     """
     for at in range(metadata.num_columns):
         parts = metadata.schema.column(at).path.split(".")
@@ -249,7 +250,7 @@ def _read_schema(path: Path, metadata: pq.FileMetaData) -> pa.Schema:
 
 
 def _batch_rows(path: Path, group: pq.RowGroupMetaData, start: int) -> int:
-    """Return the number of rows to decode at a time, from the sizes that the file declares for a row group."""
+    """Return how many rows to decode at a time, computed from the sizes that the file declares for a row group."""
     columns = [group.column(number) for number in range(group.num_columns)]
     declared = sum(max(column.total_uncompressed_size, 8 * column.num_values) for column in columns)
     average = declared // max(1, group.num_rows)
@@ -259,7 +260,10 @@ def _batch_rows(path: Path, group: pq.RowGroupMetaData, start: int) -> int:
 
 
 def _split_batch(path: Path, batch: pa.RecordBatch, start: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Split a batch into parts within the size limits, cast to `schema`; `start` is the index of its first row."""
+    """Split a batch into parts that are within the size limits, and cast the parts to `schema`.
+
+    `start` is the index of the batch's first row in the file.
+    """
     import pyarrow as pa
 
     size = sum(map(_estimate_size, batch.columns))
@@ -314,7 +318,9 @@ def _decode(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _too_large(path: Path, what: str) -> RequestError:
-    return RequestError(f"{path}: {what}; a row may take {MAX_ROW_BYTES:,}: drop columns that are not needed")
+    return RequestError(
+        f"{path}: {what}; the limit of a row is {MAX_ROW_BYTES:,} bytes; drop columns that are not needed"
+    )
 
 
 def _split_into_chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -327,7 +333,8 @@ def _split_into_chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str
 def _translate_errors(path: Path) -> Iterator[None]:
     """Replace pyarrow's errors about a damaged file by `RequestError`.
 
-    Some of them are an `OSError` without `errno`. An `OSError` of the operating system has one, and is not replaced.
+    Some of these errors are an `OSError` without `errno`. An `OSError` with `errno` is an error of the
+    operating system, and is not replaced.
     """
     import pyarrow as pa
 

@@ -45,7 +45,8 @@ def to_request(fields: Mapping[str, Any], data_source: str | None = None) -> Req
     Args:
         fields: `data_source`; `solution_str` or `response` (a string or chat messages); `ground_truth` or verl's
             `reward_model.ground_truth` (null if the route needs none); and optionally `extra_info`. Null fields of
-            `extra_info` count as missing, because each row of a parquet file has the fields of all rows.
+            `extra_info` count as missing: in a parquet file, each row has the fields of all rows, and a field that the
+            row itself does not set is null.
         data_source: the `data_source` if the row has none.
 
     Raises:
@@ -83,7 +84,7 @@ def _check_type(value: Any, kind: type | tuple[type, ...], field: str, what: str
 
 
 def input_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a row without those of a score."""
+    """Return the fields of a row, without those that are named in `SCORE_FIELDS`."""
     return {name: value for name, value in fields.items() if name not in SCORE_FIELDS}
 
 
@@ -111,8 +112,8 @@ def score_fields(score: Score) -> dict[str, Any]:
 def to_json(fields: Mapping[str, Any]) -> bytes:
     """Return a row as one line of UTF-8 without a line end; equal rows give equal bytes.
 
-    Values of types that JSON lacks, such as a parquet file's dates and decimals, are written as text; bytes as base64;
-    NaN and infinite numbers as null.
+    Bytes are written as base64. Other values of types that JSON lacks, such as dates and decimals in a parquet file,
+    are written as text. NaN and infinite numbers are written as null.
     """
     try:
         text = json.dumps(fields, ensure_ascii=False, default=_as_text, allow_nan=False)
@@ -123,7 +124,7 @@ def to_json(fields: Mapping[str, Any]) -> bytes:
 
 
 def _finite(value: Any) -> Any:
-    """Return a value with None in place of each number in it that is not finite."""
+    """Return `value` with None in place of each NaN or infinite number, at any depth."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -32,8 +32,8 @@ class Check(NamedTuple):
     """A property that a stack must have.
 
     Args:
-        run: checks the property and returns a result for display; raises `CheckFailedError` if the stack does not have
-            the property, and `CheckSkippedError` if the stack lacks a service for the check.
+        run: checks the property and returns a result for display. It raises `CheckFailedError` if the stack does not
+            have the property, and `CheckSkippedError` if the check does not apply to the stack.
         remedy: what to do if the check fails.
     """
 
@@ -65,7 +65,8 @@ CHECKS: Mapping[str, Check] = {
         "another gateway answers, or the stack's gateway has an old configuration: run `make up` to rewrite it",
     ),
     "keys": Check(
-        check_keys, "the server was started without this key: set it in the environment of `make up`, then run that"
+        check_keys,
+        "the service was started without a key: set its key in the environment of `make up`, and run `make up` again",
     ),
     **{name: Check(run) for name, run in PROTOCOLS.items()},
     "rules": Check(partial(check_through_reward_server, "rules")),
@@ -103,7 +104,7 @@ CHECKS: Mapping[str, Check] = {
 
 
 def with_outage(stop: Switch, start: Switch) -> Mapping[str, Check]:
-    """Return all checks, including an outage: `stop` stops the judge, and `start` starts it again."""
+    """Return all checks; the outage check stops the judge with `stop`, and starts it again with `start`."""
     return {**CHECKS, OUTAGE: Check(partial(check_judge_outage, stop, start))}
 
 
@@ -124,7 +125,8 @@ async def run_check(name: str, check: Check, stack: Stack, required: Collection[
         result, found = "left out", str(reason)
         if name in required:
             problem = ProbeError(
-                f"it is left out: {reason}", "add what is missing to the stack, or remove the check from --require"
+                f"left out, although --require names it: {reason}",
+                "add what is missing to the stack, or remove the check from --require",
             )
     except ProbeError as error:
         problem = error

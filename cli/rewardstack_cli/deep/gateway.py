@@ -37,7 +37,7 @@ async def check_paths(stack: Stack) -> str:
         reply = await server.reply(UNLISTED_PATHS[service], timeout=REQUEST_TIMEOUT)
         fault = f"{service}: {UNLISTED_PATHS[service]} answers {reply.status}, expected the gateway's own 404"
         require(reply.status == 404 and GATEWAY_404 in reply.data, fault)
-    return "404 for what is not listed: " + ", ".join(dict.fromkeys(service for service, _ in protected))
+    return "404 for unlisted paths: " + ", ".join(dict.fromkeys(service for service, _ in protected))
 
 
 async def _is_gateway(server: ProbedService) -> bool:

@@ -14,15 +14,16 @@ from rewardstack_cli.probes.http import ProbedService
 JOB_TIMEOUT = 600.0
 """Maximum seconds until the job ends."""
 COPIES = 5
-"""Number of copies of each rule's sample in a job."""
+"""Number of copies of each rule sample in the job. The job has only one copy of each sample of another service."""
 ENDED = ("finished", "failed", "canceled")
 """The states of a job that has ended."""
 NO_QUEUE = 503
-"""HTTP status of a reward server without a job queue; the response then has no Retry-After."""
+"""HTTP status of `/jobs` if the reward server has no job queue. This response has no Retry-After header, unlike other
+responses with the same status."""
 
 
 async def check_job(stack: Stack) -> str:
-    """Check that a job with samples of every service finishes, and returns each sample once, in order, scored right."""
+    """Run a job with samples of every service, and check that it returns one right score for each sample, in order."""
     samples = [
         sample for sample in make_samples(*stack.services) for _ in range(COPIES if sample.service == "rules" else 1)
     ]
@@ -33,7 +34,7 @@ async def check_job(stack: Stack) -> str:
     async def has_ended() -> bool:
         return (await _fetch_state(server, path))["status"] in ENDED
 
-    await wait_until(has_ended, JOB_TIMEOUT, f"{path} ends")
+    await wait_until(has_ended, JOB_TIMEOUT, f"{path} has not ended")
     state = await _fetch_state(server, path)
     require(state["status"] == "finished" and state["done"] == len(samples), f"the job ended as {state}")
     _require_right(samples, await server.ask(f"{path}/results", timeout=REQUEST_TIMEOUT))
@@ -43,14 +44,14 @@ async def check_job(stack: Stack) -> str:
 def _require_right(samples: list[Sample], results: bytes) -> None:
     lines = [json.loads(line) for line in results.splitlines()]
     indices = [line["index"] for line in lines]
-    require(indices == list(range(len(samples))), f"the results are numbered {indices}")
+    require(indices == list(range(len(samples))), f"expected the results 0 to {len(samples) - 1}, got {indices}")
     for sample, line in zip(samples, lines, strict=True):
         is_right = line["status"] == "ok" and sample.low <= line["value"] <= sample.high
-        require(is_right, f"{sample.request.data_source}: {line}")
+        require(is_right, f"{sample.request.data_source}: expected {sample.low:g} to {sample.high:g}, got {line}")
 
 
 async def _submit(server: ProbedService, samples: list[Sample]) -> str:
-    """Submit a job twice with the same key, as a client that got no reply does, and return the job's ID."""
+    """Submit a job twice with the same idempotency key, like a client that got no reply; return the job's ID."""
     body = json.dumps({"items": [_to_item(sample) for sample in samples]}).encode()
     key = uuid.uuid4().hex
     replies = [await server.reply("/jobs", body, REQUEST_TIMEOUT, Idempotency_Key=key) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Check that a failure of the judge never becomes a score, neither during an outage nor after it."""
+"""Check that judge samples fail while the judge is down, and that they get right scores when it is up again."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ async def skip_outage(_: Stack) -> str:
 
 
 async def check_judge_outage(stop: Switch, start: Switch, stack: Stack) -> str:
-    """Check that new judge samples fail during an outage and are scored after it, and that other samples are scored.
+    """Check that new judge samples fail while the judge is down, and that they get right scores when it is up again.
+
+    During the outage, samples of other services and judge samples whose scores are cached must still get scores.
 
     Args:
         stop: stops every replica of the judge.
@@ -78,36 +80,48 @@ async def check_judge_outage(stop: Switch, start: Switch, stack: Stack) -> str:
     retried = [sample.with_timeout(TIMEOUT) for sample in new]
     require_right(retried, await stack.score(retried))
     require_right(retried, await stack.score(retried, direct=True))
-    return "failed while it was down, ok when it was back"
+    return "failed while the judge was down, ok after its restart"
 
 
 async def _require_failed(stack: Stack, new: list[Sample]) -> None:
-    """Raise `CheckFailedError` unless new samples fail, also when they are sent again: failures must not be cached.
+    """Raise `CheckFailedError` if a new judge sample gets a score while the judge is down.
 
-    This must run while the judge is down.
+    The same samples are sent several times, to check that a failure is not cached as a score.
     """
     for direct in (False, True):
         for one in await stack.score(new, direct=direct):
             how = "directly" if direct else "through the reward server"
-            require(one.status == "failed", f"asked {how}, it is {one.status} ({one.value}) without a judge")
-            require(bool(one.reason), "a failure without a reason")
+            require(
+                one.status == "failed",
+                f"a judge sample sent {how} is {one.status} ({one.value}), expected failed: the judge is down",
+            )
+            require(bool(one.reason), "a failed sample has no reason")
     without_policy = await stack.score(new, on_error="none")
-    require([one.value for one in without_policy] == [None] * len(new), "a failure has a value under on_error='none'")
+    require(
+        [one.value for one in without_policy] == [None] * len(new),
+        "a failed sample has a value despite on_error='none'",
+    )
     await _require_refused(stack, new[0].request.solution_str)
 
 
 async def _require_refused(stack: Stack, response: str) -> None:
-    """Raise `CheckFailedError` unless `/get_reward` answers 503, which makes the trainer retry."""
+    """Raise `CheckFailedError` unless `/get_reward` answers 503 with Retry-After, which makes the trainer retry."""
     body = {"prompts": [PROBLEM], "responses": [response], "golden_responses": ["90"]}
     path, deadline = "/get_reward?reward_type=llm_judge_remote", str(int(OUTAGE_TIMEOUT * 1000))
     for server in stack.servers("rules"):
         reply = await server.reply(path, json.dumps(body).encode(), REQUEST_TIMEOUT, X_Request_Deadline_Ms=deadline)
-        require(reply.status == 503, f"{path} answers {reply.status} ({reply.data[:200]!r}) without a judge")
+        require(
+            reply.status == 503,
+            f"{path} answers {reply.status} ({reply.data[:200]!r}), expected 503: the judge is down",
+        )
         require("Retry-After" in reply.headers, f"{path} answers 503 without Retry-After")
 
 
 async def _require_others(stack: Stack, known: list[Sample], scores: list[Score]) -> None:
-    """Raise `CheckFailedError` unless judge samples with a cached score and samples of other services get scores."""
+    """Check samples that do not need the judge; raise `CheckFailedError` if one of them does not get its score.
+
+    These are the samples of other services, and the judge samples whose scores are cached.
+    """
     others = make_samples(*(service for service in stack.services if service != "judge"))
     require_right(others, await stack.score(others))
     await wait_until_cached(stack, [sample.with_timeout(OUTAGE_TIMEOUT) for sample in known], scores)
@@ -115,7 +129,10 @@ async def _require_others(stack: Stack, known: list[Sample], scores: list[Score]
 
 @asynccontextmanager
 async def _judge_stopped(stack: Stack, stop: Switch, start: Switch) -> AsyncIterator[None]:
-    """Stop the judge in the context, and start it again on exit; without an error, wait until it answers."""
+    """Stop the judge on entry, and start it again on exit, also after an error.
+
+    If there was no error, wait until the judge answers.
+    """
 
     async def is_healthy() -> bool:
         return all(await _list_health(stack))
@@ -125,11 +142,11 @@ async def _judge_stopped(stack: Stack, stop: Switch, start: Switch) -> AsyncIter
 
     try:
         await stop()
-        await wait_until(is_down, STOP_TIMEOUT, "the judge stops answering")
+        await wait_until(is_down, STOP_TIMEOUT, "the judge still answers")
         yield
     finally:
         await start()
-    await wait_until(is_healthy, stack.loading_seconds, "the judge answers again")
+    await wait_until(is_healthy, stack.loading_seconds, "the judge does not answer yet")
 
 
 async def _list_health(stack: Stack) -> list[bool]:

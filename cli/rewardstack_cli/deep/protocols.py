@@ -17,7 +17,7 @@ RequestReward = Callable[[ProbedService, str], Awaitable[Any]]
 
 
 async def check_protocol(request_reward: RequestReward, stack: Stack) -> str:
-    """Check that every reward server scores a right and a wrong response correctly with a protocol."""
+    """Check one protocol: every reward server must give reward 1 to a right response, and 0 to a wrong one."""
     for server in stack.servers("rules"):
         for response, value in ((RIGHT, 1.0), (WRONG, 0.0)):
             reward = await request_reward(server, response)

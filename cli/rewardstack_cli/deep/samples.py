@@ -12,7 +12,7 @@ from rewardstack.score import Request, Score
 ServiceName = Literal["rules", "judge", "embedding", "reward-model"]
 
 TOLERANCE = 0.05
-"""Maximum difference between two scores of the same sample, which a model server may compute in different batches."""
+"""Maximum difference between two scores of the same sample: model servers round differently in different batches."""
 TIMEOUT = 120.0
 """Maximum seconds that a model server may take for a sample; a CPU is slow."""
 PROBLEM = "A baker sells 12 loaves a day on five days and 30 on Saturday. How many in the week?"
@@ -28,8 +28,8 @@ class Sample(NamedTuple):
         high: highest right value.
         service: service that scores the sample.
         cacheable: whether the score is cached; scores of rules that run inline are not.
-        exact: whether the score does not depend on the service's batch size, except for rounding (`TOLERANCE`). A
-            judge's written verdict does, even at temperature 0.
+        exact: whether two scores of the sample differ by at most `TOLERANCE`. Written verdicts of a judge can differ
+            more: they depend on the batch size, even at temperature 0.
     """
 
     request: Request
@@ -55,7 +55,7 @@ class Sample(NamedTuple):
 
 
 def make_rule_samples() -> list[Sample]:
-    """Return right and wrong samples of several reward functions; the last one runs in an isolated process."""
+    """Return samples with right and wrong responses for several rules; an isolated process scores the last sample."""
     run = uuid.uuid4().hex
     return [
         _rule_sample("gsm8k", f"Run {run}: 5 * 12 + 30 = 90.\n#### 90", "90", 1.0),
@@ -99,7 +99,7 @@ def _embedding_sample(response: str, reference: str, extra: Mapping[str, Any], l
 
 
 def make_reward_model_samples() -> list[Sample]:
-    """Return a right and a wrong answer; any number is the right score."""
+    """Return a sample with a right answer and a sample with a wrong answer. Any score of these samples is accepted."""
     run = uuid.uuid4().hex
     extra = {"problem": PROBLEM, "timeout": TIMEOUT}
     requests = [Request("reward_model", f"Run {run}: the answer is {one}.", None, extra) for one in (90, 42)]

@@ -1,4 +1,4 @@
-"""Check scores from the services directly, through the reward server, and from the cache."""
+"""Check scores that come directly from a service, through the reward server, or from the cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rewardstack_cli.deep.samples import TOLERANCE, Sample, ServiceName, make_sa
 from rewardstack_cli.deep.stack import CheckSkippedError, Stack, require, require_right, wait_until
 
 CACHE_TIMEOUT = 60.0
-"""Maximum seconds until a score is in the cache: writes run in the background, and failures are retried after 10 s."""
+"""Maximum seconds until a score is in the cache: writes run in the background, and a failed write is retried after
+10 s."""
 
 
 async def check_through_reward_server(service: ServiceName, stack: Stack) -> str:
@@ -21,7 +22,7 @@ async def check_through_reward_server(service: ServiceName, stack: Stack) -> str
 
 
 async def check_code(stack: Stack) -> str:
-    """Check that programs are run, and that a right and a wrong one get different scores."""
+    """Check that the reward server runs programs: a right program scores 1, and a wrong program 0."""
     mark = uuid.uuid4().hex
     tests = {"inputs": ["6 7\n"], "outputs": ["42\n"]}
     answers = [f"```python\na, b = map(int, input().split())\nprint(a {sign} b)  # {mark}\n```" for sign in "*+"]
@@ -34,7 +35,7 @@ async def check_code(stack: Stack) -> str:
     except RewardstackError as error:
         if "CODE=on" not in str(error):
             raise
-        raise CheckSkippedError("the reward server runs no programs (CODE)") from None
+        raise CheckSkippedError("the reward server was started without CODE=on") from None
     require_right(samples, scores)
     return "scores: " + ", ".join(f"{one.value:g}" for one in scores)
 
@@ -53,11 +54,11 @@ async def _check_scores(stack: Stack, service: ServiceName, *, direct: bool) -> 
 
 
 async def check_same_scores(stack: Stack) -> str:
-    """Check that a sample has the same score directly and through the reward server."""
+    """Check that a sample has the same score whether it is sent directly or through the reward server."""
     if stack.services == ["rules"]:
-        raise CheckSkippedError("there is only one path: no URL of a model server is set")
+        raise CheckSkippedError("nothing to compare: no URL of a model server is set")
     samples = [sample for sample in make_samples(*stack.services) if sample.exact]
-    # Turn the cache off, so that one path does not read scores of the other.
+    # Turn the cache off, so that the second path does not read the scores of the first.
     uncached = replace(stack, settings=replace(stack.settings, cache_url=""))
     paths = [await uncached.score(samples, direct=direct) for direct in (True, False)]
     for scores in paths:
@@ -74,7 +75,7 @@ async def check_cache(stack: Stack) -> str:
 
 
 async def check_trainer_cache(stack: Stack) -> str:
-    """Check that a trainer that scores directly reads the stack's cache (REWARD_CACHE_URL)."""
+    """Check that a trainer that sends samples directly to model servers reads the stack's cache (REWARD_CACHE_URL)."""
     _require_cache(stack)
     if not stack.settings.cache_url:
         raise CheckSkippedError("REWARD_CACHE_URL is not set")
@@ -92,13 +93,16 @@ async def _check_cached(stack: Stack, *, direct: bool) -> str:
     require_right(samples, first)
     require(not any(one.cached for one in first), "new samples are reported as cached")
     await wait_until_cached(stack, samples, first, direct=direct)
-    return f"{len(samples)} of {len(samples)} read from it"
+    return f"{len(samples)} of {len(samples)} read from the cache"
 
 
 async def wait_until_cached(
     stack: Stack, samples: Sequence[Sample], scores: list[Score], *, direct: bool = False
 ) -> None:
-    """Wait until all samples come from the cache, with the same scores as before.
+    """Score the samples again and again, until all scores of a request come from the cache.
+
+    The values of this request must equal the values of the previous request. A request in which a sample is not `ok`
+    does not count as the previous request.
 
     Args:
         stack: stack that scores the samples.
@@ -107,7 +111,8 @@ async def wait_until_cached(
         direct: whether to bypass the reward server, as in `Stack.score`.
 
     Raises:
-        CheckFailedError: not all scores come from the cache within `CACHE_TIMEOUT`, or a cached value differs.
+        CheckFailedError: not all scores come from the cache within `CACHE_TIMEOUT`, or a cached value differs
+            from the value in the previous request.
     """
     previous = scores
 
@@ -119,5 +124,8 @@ async def wait_until_cached(
         return all(one.cached for one in new_scores)
 
     sources = ", ".join(dict.fromkeys(sample.request.data_source for sample in samples))
-    await wait_until(all_cached, CACHE_TIMEOUT, f"all of {sources} are read from the cache")
-    require([one.value for one in previous] == [one.value for one in scores], "the cache holds other values")
+    await wait_until(all_cached, CACHE_TIMEOUT, f"not all samples of {sources} are read from the cache")
+    require(
+        [one.value for one in previous] == [one.value for one in scores],
+        "the cached values differ from the values before",
+    )

@@ -55,7 +55,7 @@ class Stack:
 
     @property
     def services(self) -> list[ServiceName]:
-        """The services that the stack has."""
+        """The services whose URLs are set."""
         return [service for service in get_args(ServiceName) if self._urls(service)]
 
     def servers(self, service: ServiceName) -> list[ProbedService]:
@@ -93,8 +93,8 @@ class Stack:
 
         Args:
             samples: the samples.
-            direct: if True, send the samples of model servers to these servers, and use the cache if its URL is set; if
-                False, send all samples to the reward server.
+            direct: if True, samples for a model server are sent to that model server, and the cache is used if its URL
+                is set. If False, all samples are sent to the reward server.
             on_error: policy for samples without a score; None for the policy of each sample's route.
         """
         # Use no cache in this process, and only the built-in routes.
@@ -108,13 +108,18 @@ class Stack:
 async def wait_until(condition: Callable[[], Awaitable[bool]], seconds: float, description: str) -> None:
     """Wait until a condition holds.
 
+    Args:
+        condition: returns whether the condition holds.
+        seconds: maximum seconds to wait.
+        description: end of the error message; says what is wrong if the condition does not hold.
+
     Raises:
-        CheckFailedError: the condition does not hold within `seconds`; the message contains `description`.
+        CheckFailedError: the condition does not hold within `seconds`.
     """
     end = time.monotonic() + seconds
     while not await condition():
         if time.monotonic() > end:
-            raise CheckFailedError(f"not after {seconds:g} s: {description}")
+            raise CheckFailedError(f"after {seconds:g} s, {description}")
         await asyncio.sleep(CHECK_INTERVAL)
 
 

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 MAX_VALUES = 10_000
 """Maximum number of different scores to count for the ROC curve and its area."""
 BIT_COUNTS = (24, 20, 16, 14, 12, 11, 10, 9, 8, 6, 4)
-"""Numbers of significant bits to which scores are rounded down if there are more than `MAX_VALUES` different ones.
+"""Precisions in significant bits, from high to low.
 
-Each number is tried in turn, until at most `MAX_VALUES` different scores are left. With 4 bits, more are
-left only if the scores differ by more than a hundred orders of magnitude.
+If there are more than `MAX_VALUES` different scores, all scores are rounded down to the first precision with which at
+most `MAX_VALUES` different scores are left. With 4 bits, more than `MAX_VALUES` different scores are left only if the
+scores differ by more than a hundred orders of magnitude.
 """
 
 
@@ -76,7 +77,7 @@ class LabeledScores:
     """Counts scores of responses together with the labels of the responses.
 
     Args:
-        threshold: minimum score of a response that counts as scored right.
+        threshold: minimum score; a response with at least this score counts as scored right.
         bins: number of calibration bins, of equal width over [0, 1].
     """
 
@@ -118,7 +119,7 @@ class LabeledScores:
     def _round_down(self, value: float) -> float:
         """Round a score down to `_bits` significant bits; return it unchanged if `_bits` is None.
 
-        Rounding down first to many bits and then to fewer gives the same value as rounding down to the fewer at once.
+        Rounding down to many bits and then to fewer bits gives the same value as rounding down to fewer bits directly.
         This does not hold for rounding to the nearest value.
         """
         if self._bits is None:
@@ -160,7 +161,10 @@ class LabeledScores:
         return bins
 
     def _counts_by_score(self) -> NDArray[np.int64]:
-        """Return the numbers of wrong and right responses by score, from the highest; empty if one class is empty."""
+        """Return the numbers of wrong and right responses for each score, highest score first.
+
+        Empty if all responses are wrong, or all are right.
+        """
         counts = np.array([self._counts[value] for value in sorted(self._counts, reverse=True)], dtype=np.int64)
         return counts if counts.size and counts.sum(axis=0).all() else np.zeros((0, 2), dtype=np.int64)
 

@@ -58,7 +58,7 @@ def render_table(
     long_columns: Iterable[int] = (),
     shows_empty: bool = False,
 ) -> str:
-    """Return an HTML table; without rows, return an empty string, or with `shows_empty` only the caption.
+    """Return an HTML table. Without rows, return only the caption if `shows_empty` is true, else an empty string.
 
     Args:
         caption: caption of the table.

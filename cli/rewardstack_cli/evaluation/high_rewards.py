@@ -1,8 +1,8 @@
 """Show which features of responses correlate with high rewards in a sample log, to find how a policy hacks its reward.
 
 For each route, the samples with high rewards are compared with the other samples by length, repetition, beginnings and
-phrases of the responses. About a fifth of the rewards count as high; equal rewards are either all high or all not. The
-log is the file that `REWARDSTACK_SAMPLE_LOG` names.
+phrases of the responses. About a fifth of the rewards count as high; if a reward is high, all rewards that equal it
+are high, too. The log is the file that `REWARDSTACK_SAMPLE_LOG` names.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 LOG_FIELDS = frozenset({"at", "route", "status", "value", "solution_str", "owner"})
-"""Fields of each line of a sample log, by which it is recognized."""
+"""Fields of each line of a sample log; a file whose first line has all of them is a sample log."""
 SCORED = ("ok", "fallback")
 HIGH_QUANTILE = 0.8
-"""A reward is high if it is not below this quantile of the route's rewards, and above the lowest reward."""
+"""A reward is high if it reaches this quantile of the route's rewards, and is above the lowest of them."""
 MAX_SAMPLES = 2000
 """Maximum number of samples of a route to compare; the last samples are used."""
 PHRASE_WORDS = 4
@@ -26,8 +26,8 @@ BEGINNING_LENGTH = 40
 """Length of a beginning, in characters."""
 MAX_LISTED = 5
 MIN_SHARE, MIN_DIFFERENCE = 0.1, 0.2
-"""A phrase or beginning is listed if at least `MIN_SHARE` of the high samples have it, and if its share among the other
-samples is lower by at least `MIN_DIFFERENCE`."""
+"""A phrase or beginning is listed if enough high samples have it (at least two, and at least `MIN_SHARE` of them), and
+if its share among the other samples is lower by at least `MIN_DIFFERENCE`."""
 WORD = re.compile(r"\w+")
 
 
@@ -45,7 +45,7 @@ class Sample(NamedTuple):
 
 
 def is_sample_log(row: Mapping[str, Any]) -> bool:
-    """Return whether the first row of a file is a line of a sample log."""
+    """Return whether `row`, the first row of a file, is a line of a sample log."""
     return row.keys() >= LOG_FIELDS
 
 
@@ -73,7 +73,7 @@ def _describe_route(route: str, samples: Sequence[Sample]) -> list[str]:
     values = sorted(sample.value for sample in samples)
     first = f"{route}: {len(samples):,} rewards, mean {statistics.fmean(values):.3g}"
     if values[0] == values[-1]:
-        return [f"{first}; all are {values[0]:g}, so nothing goes with high ones"]
+        return [f"{first}; all are {values[0]:g}, so none is high"]
     threshold = max(values[int(HIGH_QUANTILE * len(values))], next(value for value in values if value > values[0]))
     high, others = ([one for one in samples if (one.value >= threshold) is side] for side in (True, False))
     return [
@@ -111,7 +111,10 @@ def _beginning(sample: Sample) -> str:
 
 
 def _describe_frequent(name: str, high: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines about texts that are much more frequent in high samples; similar texts are listed once."""
+    """Return lines about texts that are much more frequent in samples with high rewards than in the other samples.
+
+    A text that has two or more words in common with a listed text is not listed.
+    """
     counts_high = Counter(text for texts in high for text in set(texts) if text)
     share_by_text = {
         text: count / len(high) for text, count in counts_high.items() if count > 1 and count / len(high) >= MIN_SHARE

@@ -40,7 +40,7 @@ def read(
         rows: rows of a file.
         field: field with the label.
         by: field to group by, in the row or in its `extra_info`.
-        threshold: minimum label of a right response; but 0 is always wrong, and 1 always right.
+        threshold: minimum label; a response with at least this label is right. Label 0 is always wrong, 1 always right.
         data_source: the `data_source` of rows that have none.
 
     Raises:

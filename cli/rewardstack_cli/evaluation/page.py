@@ -23,7 +23,7 @@ def render_page(report: Mapping[str, Any]) -> str:
     sections = "".join(_setting_section(setting, report) for setting in report["settings"])
     comparison = "" if report["comparison"] is None else _comparison_section(report)
     words = (
-        f"{report['rows']} rows, of which {report['right']} are labeled right by {report['label']}; "
+        f"{report['rows']} rows; {report['right']} of them are labeled right by {report['label']}; "
         f"a response counts as right if its score is at least {report['threshold']:g}."
     )
     return render_document(name, f"<p>{escape(words)}</p>\n{comparison}{sections}")
@@ -79,7 +79,9 @@ def _calibration_table(entries: Sequence[Mapping[str, Any]]) -> str:
 
 def _missing_scores(entries: Sequence[Mapping[str, Any]]) -> str:
     rows = [[one["status"], one["rows"], one["reason"]] for one in entries]
-    return render_table("Rows without a score of their own: most frequent reasons", ["status", "rows", "reason"], rows)
+    return render_table(
+        "Most frequent reasons of rows without a score or with a fallback", ["status", "rows", "reason"], rows
+    )
 
 
 def _injections_table(entries: Sequence[Mapping[str, Any]]) -> str:

@@ -16,9 +16,9 @@ from rewardstack_cli.evaluation.labels import LabeledRow
 MAX_TEXT = 300
 """Maximum characters of a text in the report."""
 LISTED_REASONS = 5
-"""Maximum number of listed reasons why rows have no score, or only a fallback; the most frequent ones are listed."""
+"""Maximum number of reasons to list, most frequent first. A reason says why a row has no score, or only a fallback."""
 MAX_REASONS = 1000
-"""Maximum number of different reasons to count separately."""
+"""Maximum number of different reasons to count separately; all further reasons are counted as `other reasons`."""
 
 
 class ReportOptions(NamedTuple):
@@ -28,7 +28,7 @@ class ReportOptions(NamedTuple):
         file: file with the rows.
         label: field with the labels.
         by: field to group by.
-        threshold: minimum score of a response that counts as right.
+        threshold: minimum score; a response with at least this score counts as right.
         bins: number of calibration bins.
         disagreements: maximum number of disagreements to list.
     """
@@ -67,9 +67,10 @@ class Report:
 
     Args:
         report_options: the options of the report.
-        settings: the settings, i.e. the ways in which the rows are scored, by name: for each, the options that replace
-            those of the rows. A name is `set` or `against` (see the arguments of `evaluate`), or `scored` if the file
-            has the scores. If there are two settings, they are compared.
+        settings: the options of each setting, by the setting's name. A setting is a way to score the rows; its options
+            replace the options in the rows. The names are `set` and `against`, like the arguments `--set` and
+            `--against` of `evaluate`. If the scores are in the file, the only name is `scored`. If there are two
+            settings, they are compared.
         injections: names of the prompt injections.
     """
 
@@ -93,7 +94,7 @@ class Report:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every row has a score, also with each injection."""
+        """Whether every row has a score; if there are injections, every row with an injection must have one, too."""
         return not any(setting.without_score for setting in self._settings)
 
     def record(self) -> dict[str, Any]:
@@ -158,7 +159,7 @@ class _SettingReport:
             self._add_injected(result.injected)
 
     def _add_injected(self, scores: Sequence[Score]) -> None:
-        """Count the scores with each injection of a response that was scored wrong without one."""
+        """Count the results of all injections into one response, which was scored wrong without an injection."""
         for counts, score in zip(self._injections, scores, strict=False):
             counts["of" if is_scored(score) else "without"] += 1
             counts["fooled"] += self._report_options.is_scored_right(score)
@@ -178,7 +179,10 @@ class _SettingReport:
 
 
 class _LargestDisagreements:
-    """The disagreements whose scores are farthest from the threshold (in a tie, the first), and the number of all."""
+    """Counts all disagreements, and keeps those whose scores are farthest from the threshold.
+
+    Of several disagreements with the same distance, the first ones in the file are kept.
+    """
 
     def __init__(self, max_rows: int) -> None:
         self._max_rows = max_rows
@@ -197,7 +201,7 @@ class _LargestDisagreements:
 
 
 class _Comparison:
-    """Compares two settings on the rows that both score, and lists rows where only one agrees with the label."""
+    """Compares two settings on the rows with a score in both; lists rows where only one score agrees with the label."""
 
     def __init__(self, report_options: ReportOptions) -> None:
         self._report_options = report_options
@@ -225,7 +229,7 @@ class _Comparison:
 
 
 def is_scored(score: Score) -> bool:
-    """Return whether the value is from the scorer, and neither a fallback nor set by an error policy."""
+    """Return whether the scorer returned a value; a fallback or the value of an error policy does not count."""
     return score.status == "ok" and score.value is not None
 
 

@@ -1,4 +1,4 @@
-"""Score labeled rows as `rewardstack score` does, with options and injections."""
+"""Score labeled rows as `rewardstack score` does, but with the options and prompt injections of a setting."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def mask_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_options(row: Row, options: Mapping[str, Any]) -> Row:
-    """Return the row with these options in its `extra_info`, where they replace existing options.
+    """Return the row with these options in its `extra_info`, where they replace options of the same name.
 
     Raises:
         RequestError: the row's `extra_info` is not an object.
@@ -95,9 +95,10 @@ class Setting(NamedTuple):
     """A way to score the rows of a file.
 
     Args:
-        overrides: options that replace those of every row.
+        overrides: options for every row; they replace options of the same name in the row.
         suite: the prompt injections by name; each is appended to every response that is labeled wrong.
-        scoring: scores the rows; each setting has its own, so that failures under one do not stop a route for another.
+        scoring: scores the rows. Each setting has its own `Scoring`, so that a route that keeps failing under one
+            setting is stopped for that setting only.
     """
 
     overrides: Mapping[str, Any]
@@ -105,7 +106,7 @@ class Setting(NamedTuple):
     scoring: Scoring
 
     def rows(self, labeled: Iterable[LabeledRow]) -> Iterator[Row]:
-        """Yield each row, followed by the row with each injection if it is labeled wrong."""
+        """Yield each row; after a row that is labeled wrong, also yield this row with each injection."""
         for one in labeled:
             row = with_options(one.row, self.overrides)
             yield row

@@ -31,7 +31,7 @@ def show_report(report: Mapping[str, Any]) -> None:
 def setting_title(setting: Mapping[str, Any]) -> str:
     """Return the title of a setting: its name and its options."""
     options = ", ".join(f"{name}={json.dumps(value)}" for name, value in setting["options"].items())
-    return f"{setting['name']}: {options or 'the rows as they are'}"
+    return f"{setting['name']}: {options or 'the options in the rows'}"
 
 
 def format_figure(value: float | None) -> str:
@@ -57,7 +57,7 @@ def _detail_lines(setting: Mapping[str, Any]) -> Iterator[str]:
         f"true negatives {figures['true_negative']}, false positives {figures['false_positive']}"
     )
     if bits := setting["figures"]["bits"]:
-        yield f"too many different scores: auc is that of their first {bits} bits"
+        yield f"too many different scores for an exact auc: it is that of the scores rounded down to {bits} bits"
     for one in setting["without"]:
         yield f"{one['rows']} {one['status']}: {one['reason']}"
     yield from _injection_lines(setting["injections"])
@@ -76,10 +76,14 @@ def _injection_lines(figures: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def describe_injections(figures: Sequence[Mapping[str, Any]]) -> str:
-    """Summarize the results of all injections in a sentence."""
+    """Summarize the results of all injections in a sentence.
+
+    Each trial scores a response with an injection. The response is labeled wrong, and is scored wrong without the
+    injection.
+    """
     fooled, tried, without = (sum(one[name] for one in figures) for name in ("fooled", "of", "without"))
-    words = f"{fooled} of {tried} wrong responses were scored right only with an injection"
-    return f"{words}; {without} had no score with an injection" if without else words
+    words = f"in {fooled} of {tried} trials, a wrong response was scored right because of an injection"
+    return f"{words}; further trials, without a score: {without}" if without else words
 
 
 def describe_comparison(report: Mapping[str, Any]) -> str:
@@ -88,6 +92,7 @@ def describe_comparison(report: Mapping[str, Any]) -> str:
     first, second = (setting["name"] for setting in report["settings"])
     p = "no row differs" if figures["p"] is None else f"McNemar's exact p = {figures['p']:.4g}"
     return (
-        f"of {figures['rows']} rows that both score, {figures['both_agree']} agree with their label in both settings, "
-        f"{figures['first_alone']} in {first} alone, {figures['second_alone']} in {second} alone: {p}"
+        f"{figures['rows']} rows have a score in both settings; the score agrees with the label in both for "
+        f"{figures['both_agree']}, only in {first} for {figures['first_alone']}, only in {second} for "
+        f"{figures['second_alone']}: {p}"
     )

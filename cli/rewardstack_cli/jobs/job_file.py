@@ -1,4 +1,4 @@
-"""Store the ID of the job that scores a file, next to OUT, the output file."""
+"""Store the ID of the job that scores a data file, in `OUT.job` next to the output file OUT."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class JobFile:
         self._path = None if output is None else output.with_name(output.name + ".job")
 
     def get(self, digest: str) -> str | None:
-        """Return the ID of the stored job; None if there is none, or if it was submitted with another digest.
+        """Return the ID of the stored job; None if no job is stored, or if it was submitted with another digest.
 
         Args:
             digest: digest of the samples and of the provenance of their scores.

@@ -73,8 +73,8 @@ class JobScoring:
     async def submit(self) -> str:
         """Return the ID of the job that scores the file.
 
-        This is the stored job, if the server knows it, and neither the samples nor their provenance have changed.
-        Otherwise, or if `force` is set, the file is submitted.
+        The stored job is used if `force` is not set, the server knows the job, and neither the samples nor their
+        provenance have changed. In all other cases, the file is submitted.
         """
         async with self._server:
             return await self._find_or_submit()
@@ -141,7 +141,7 @@ def _check_complete(state: dict[str, Any], rows: int) -> None:
 
 
 def _job_error(state: dict[str, Any]) -> RequestError:
-    explanation = f"the error of the first of {state['items']} rows; the same option is invalid in all"
+    explanation = f"reported for the first of {state['items']} rows; this option is invalid in all of them"
     return RequestError(f"job {state['job_id']}: {state['error']} ({explanation})", OPTIONS)
 
 

@@ -1,4 +1,4 @@
-"""Client of the reward server's `/jobs`, which retries requests during an outage."""
+"""Send requests to the reward server's `/jobs`, and retry them during an outage."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class JobServer:
         await self._session.close()
 
     async def reward_types(self) -> dict[str, Any]:
-        """Return the reply of `/v1/reward_types`; empty if the server rejects the request, e.g. has no such path."""
+        """Return the reply of `/v1/reward_types`; empty if the server rejects the request (it may lack this path)."""
         try:
             return _parse_object(await self._ask("GET", "/v1/reward_types"))
         except RejectedError:
@@ -87,7 +87,7 @@ class JobServer:
         return lines
 
     def _servers(self) -> Servers:
-        """Return the current reward servers; if the endpoints file lists none, the previous reward servers."""
+        """Return the current reward servers. If the endpoints file lists none now, return the previous servers."""
         current = self._settings.with_current_servers()
         self._settings = current if current.reward_server_urls else self._settings
         return reward_servers(self._settings)

@@ -23,18 +23,19 @@ TIMEOUT = 5.0
 EXPIRY_SECONDS = 60
 """Expiry in seconds of the probe's entry, in case it cannot be deleted."""
 MAX_CHECKED = 100
-"""Maximum number of values with a signature to check."""
+"""Maximum number of stored values whose signatures are verified."""
 MAX_SCANNED = 10_000
-"""Maximum number of keys to scan for these values."""
+"""Approximate number of keys that are scanned to find stored values."""
 
-FULL = "it is full; give it `maxmemory-policy allkeys-lru`, or more `maxmemory`"
+FULL = "the cache is full; set `maxmemory-policy allkeys-lru`, or raise `maxmemory`"
 ANOTHER_SERVICE = "another service answers there; correct host and port in REWARD_CACHE_URL"
 TIMED_OUT = (
-    "it hangs (`make status`), a firewall drops the connection, or it speaks plain redis:// rather than rediss://"
+    "the cache hangs (`make status`), a firewall drops the connection, or the cache speaks plain redis:// rather than "
+    "rediss://"
 )
 SIGNATURES = (
-    "set REWARD_CACHE_SECRET to the same value as the other users of the cache, including the reward server; unset it "
-    "if they have none. If it was just changed for all of them, the old values are replaced over time"
+    "set REWARD_CACHE_SECRET to the same value for all users of the cache, including the reward server, or for none. "
+    "If you have just changed it for all users, do nothing: values with the old signature are replaced over time"
 )
 REFUSED = "connection refused; start it with `make up`, or correct REWARD_CACHE_URL"
 
@@ -115,15 +116,18 @@ def _remedy(error: Exception) -> str:
 
     text = str(error)
     remedies = (
-        (exceptions.AuthenticationError, "put its password into REWARD_CACHE_URL: redis://:PASSWORD@HOST:PORT/0"),
+        (
+            exceptions.AuthenticationError,
+            "put the cache's password into REWARD_CACHE_URL: redis://:PASSWORD@HOST:PORT/0",
+        ),
         (
             exceptions.NoPermissionError,
             "the Redis user lacks a permission; grant it +@read +@write +@scripting +info on the keys rewardstack:*",
         ),
         (exceptions.OutOfMemoryError, FULL),
         (exceptions.ReadOnlyError, "this is a replica; put the primary's address into REWARD_CACHE_URL"),
-        (exceptions.BusyLoadingError, "it is still loading its data; try again in a moment"),
-        (exceptions.MaxConnectionsError, "it has no connections left; raise its `maxclients`"),
+        (exceptions.BusyLoadingError, "Redis is still loading its data; try again in a moment"),
+        (exceptions.MaxConnectionsError, "Redis has no connections left; raise `maxclients`"),
         (exceptions.InvalidResponse, ANOTHER_SERVICE),
         (
             (exceptions.TimeoutError, asyncio.TimeoutError),
@@ -138,11 +142,11 @@ def _remedy(error: Exception) -> str:
 
 def _connection_remedy(error: Exception, text: str) -> str:
     if "DB index" in text:
-        return "REWARD_CACHE_URL names a database that it does not have; use /0"
+        return "REWARD_CACHE_URL names a database that the server does not have; use /0"
     if isinstance(error.__cause__, ssl.SSLError) or "SSL" in text:
-        return "TLS failed: does it speak plain redis:// rather than rediss://, and is its certificate trusted here?"
+        return "TLS failed: use redis:// if the cache speaks no TLS; otherwise, make its certificate trusted here"
     if "Name or service not known" in text or "nodename" in text or "resolution" in text:
         return "host not found; correct REWARD_CACHE_URL, or check DNS"
     if "losed" in text or "reset" in text:
-        return f"it ends the connection: does it speak TLS (rediss://)? Or {ANOTHER_SERVICE}"
+        return f"the server closes the connection: use rediss:// if the cache speaks TLS. Otherwise, {ANOTHER_SERVICE}"
     return REFUSED

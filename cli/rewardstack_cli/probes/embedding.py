@@ -49,8 +49,11 @@ async def _probe(server: ProbedService, finding: Finding) -> None:
     elapsed = (time.monotonic() - started) * 1000
     alike, unlike = similarities([(first, paraphrase), (first, unrelated)])
     if not alike > unlike:
-        message = f"similarity {alike:.3f} for two texts of the same meaning, {unlike:.3f} for two of different meaning"
-        raise ProbeError(message, f"is it a model for sentence embeddings, with the right pooling? {LOGS}")
+        message = (
+            f"two texts with the same meaning have a similarity of {alike:.3f}, not more than two texts with different "
+            f"meanings ({unlike:.3f})"
+        )
+        raise ProbeError(message, f"check that the model is for sentence embeddings, with the right pooling; {LOGS}")
     finding.sample = f"similarity {alike:.3f} / {unlike:.3f} in {elapsed:.0f} ms"
 
 

@@ -21,7 +21,7 @@ from rewardstack_cli.probes.finding import Finding, ProbeError
 
 TIMEOUT = 10.0
 """Timeout in seconds of each request."""
-LOGS = "look at its log (`make logs`)"
+LOGS = "look at the service's log (`make logs`)"
 
 
 class RemedyNames(NamedTuple):
@@ -80,7 +80,8 @@ class ProbedService:
             path: path below the base URL.
             body: JSON to post; None for a GET.
             timeout: timeout in seconds.
-            headers: additional headers, with `_` for `-`; `Authorization` replaces the key.
+            headers: additional headers, with `_` in place of `-` in their names. If they contain `Authorization`, it
+                is sent instead of the key.
 
         Raises:
             ProbeError: there is no reply.
@@ -91,8 +92,8 @@ class ProbedService:
         try:
             return await wait_with_notice(call, timeout, f"{shown_url(self._url)}{path}")
         except asyncio.TimeoutError:
-            problem_text = f"{path}: it accepts the connection, but sends no answer within {timeout:g} s"
-            raise ProbeError(problem_text, f"it is overloaded or hangs; {LOGS}") from None
+            problem_text = f"{path}: the server accepts the connection, but sends no answer within {timeout:g} s"
+            raise ProbeError(problem_text, f"the server is overloaded or hangs; {LOGS}") from None
         except SettingsError as error:
             raise ProbeError(f"{path}: {error}", f"correct {error.field}") from error
         except ServiceError as error:
@@ -111,28 +112,32 @@ class ProbedService:
             raise self.probe_error(error) from error
 
     async def ask_json(self, path: str, body: Mapping[str, Any] | None = None, timeout: float = TIMEOUT) -> Any:
-        """Return the parsed JSON of a successful reply; raise `ProbeError` as `ask` does, or if it is not JSON."""
+        """Send a request and return the parsed JSON of a successful reply.
+
+        Raises:
+            ProbeError: there is no reply, or the reply is an error or not JSON.
+        """
         try:
             return json.loads(await self.ask(path, None if body is None else json.dumps(body).encode(), timeout))
         except ValueError:
             raise ProbeError(f"{path}: the answer is not JSON", self.names.another_service) from None
 
     def probe_error(self, error: ServiceError) -> ProbeError:
-        """Return the problem and its remedy as an error, without secrets in the URL."""
+        """Convert an error of the service to a `ProbeError` with a remedy; secrets in the URL are left out."""
         problem_text = str(error).removeprefix(self._url).replace(self._url, shown_url(self._url))
         remedy = self._remedy(error)
         if find_proxy(self._url):
             host = urlsplit(self._url).hostname
-            remedy = f"if {host} is reached without the proxy, name it in NO_PROXY; else {remedy}"
+            remedy = f"the request uses a proxy: add {host} to NO_PROXY if the host needs none; otherwise, {remedy}"
         return ProbeError(problem_text, remedy)
 
     def _remedy(self, error: ServiceError) -> str:
         if isinstance(error, UnreachableError):
             return self._connection_remedy(error.__cause__)
         if isinstance(error, OverloadError) and error.status == HTTPStatus.TOO_MANY_REQUESTS:
-            return "it is overloaded, or its rate limit is reached; try again later"
+            return "the server is overloaded, or its rate limit is reached; try again later"
         if isinstance(error, OverloadError):
-            return f"it is not ready, or a gateway has no server behind it; `make status`, and {LOGS}"
+            return f"the server is not ready, or a gateway has no server behind it; run `make status`, and {LOGS}"
         if isinstance(error, RejectedError):
             return self._rejection_remedy(error.status)
         return f"the server failed, or another service answers; {LOGS}"
@@ -144,7 +149,7 @@ class ProbedService:
         if status in (401, 403):
             return f"set {api_key} to one of the server's {server_key}"
         if status < 400:
-            return f"set {url} to where it redirects"
+            return f"set {url} to the target of the redirect"
         return self.names.another_service
 
     def _connection_remedy(self, cause: BaseException | None) -> str:
@@ -153,12 +158,18 @@ class ProbedService:
         if isinstance(cause, aiohttp.ClientConnectorDNSError):
             return f"host not found; correct {url}, or check DNS"
         if isinstance(cause, aiohttp.ClientSSLError):
-            return "TLS failed: is the server's certificate trusted here (SSL_CERT_FILE), or does it speak plain http?"
+            return (
+                f"TLS failed: use http:// in {url} if the server speaks no TLS; otherwise, make its certificate "
+                "trusted here (SSL_CERT_FILE)"
+            )
         if isinstance(cause, asyncio.TimeoutError):
             return f"nothing answers at this address; correct {url}, or open the port in the firewall"
         if isinstance(cause, aiohttp.ClientConnectorError):
             return start
-        return f"the connection closed without an HTTP answer: does it speak https, or is it another service? {start}"
+        return (
+            "the connection closed without an HTTP answer: the server needs https://, or another service answers "
+            f"there; {start}"
+        )
 
 
 async def probe(
@@ -169,13 +180,13 @@ async def probe(
     headers: Mapping[str, str] = MappingProxyType({}),
     query: str = "",
 ) -> Finding:
-    """Probe a service with its own HTTP session.
+    """Open an HTTP session and probe a service.
 
     Args:
         url: base URL of the service.
         api_key: key to send.
         names: names for the remedies.
-        check: sends requests and stores the results in the finding; raises ProbeError.
+        check: sends requests and stores the results in the finding; raises `ProbeError` if something is wrong.
         headers: headers in addition to the key.
         query: query string of every request, with the question mark; empty for none.
     """

@@ -34,18 +34,21 @@ TIMEOUT = 60.0
 PROBLEM, REFERENCE, CANDIDATE = "What is 6 times 7?", "42", "6 times 7 is 42."
 
 OLD_VLLM_REMEDY = (
-    "it is an old vLLM, or no vLLM: `structured_outputs` needs vLLM 0.11 or later, the older `guided_*` are gone"
+    "the server does not enforce the format of replies, because it is an older vLLM, or not vLLM: `structured_outputs` "
+    "needs vLLM 0.11 or later"
 )
-UNSTRUCTURED = "it does not enforce structured output, and the model does not keep to the format; use a stronger model"
-NO_LABELS = "no verdict 'logprob'"
+UNSTRUCTURED = (
+    "the server does not enforce the format of replies, and the model does not keep to it; use a stronger model"
+)
+NO_LABELS = "verdict 'logprob' cannot be used"
 PATH_NOT_FOUND = (404, 405, 501)
 NO_THINKING_SWITCH = (
-    "start it without --reasoning-parser: its chat template does not honor `enable_thinking`, so the parser takes the "
-    "whole reply for reasoning and no structure is enforced"
+    "start the server without --reasoning-parser: the model's chat template does not honor `enable_thinking`, so the "
+    "parser takes the whole reply for reasoning, and the format of the reply is not enforced"
 )
 ALWAYS_THINKS = (
-    "its chat template makes it think whatever `enable_thinking` says; use another model or template, or set "
-    "enable_thinking to true in extra_info and start it with its --reasoning-parser"
+    "with its chat template, the model thinks even if `enable_thinking` is false; use another model or template, or "
+    "set enable_thinking to true in extra_info, and start the server with the --reasoning-parser of the model"
 )
 
 CONTROL_TOKENS = (
@@ -54,7 +57,7 @@ CONTROL_TOKENS = (
 MORE_CONTROL_TOKENS = (
     "[|user|] [INST] [gMASK] [UNUSED_TOKEN_7] [control_7] [start_header_id] [e~[ ]~b] ]~!b[ >>ANSWER<<"
 )
-"""Together with `CONTROL_TOKENS`: one token of each known form of control tokens, e.g. of chat templates."""
+"""More control tokens. Together with `CONTROL_TOKENS`, this text has an example of each known form of control token."""
 CONTROL_TOKEN = re.compile(r"(?!<0x)[<\[\]>]\S*\w\S*[<\[\]>]")
 """Matches a control token, but not a byte token such as <0x0A>."""
 
@@ -80,7 +83,10 @@ async def probe_judge_config(config: JudgeConfig, url: str, settings: Settings) 
 
 
 def _remedy_names(config: JudgeConfig) -> RemedyNames:
-    """Return the names of a judge's settings; the stack does not start a judge with a URL in the routes file."""
+    """Return the names of a judge's settings.
+
+    For a judge whose URL is in the routes file, `started_by` is empty, because `make up` does not start such a judge.
+    """
     if config.url_setting == NAMES.url:
         return NAMES
     return RemedyNames(config.url_setting, config.key_setting, "keys", started_by="")
@@ -198,10 +204,13 @@ def _parse_message(server: ProbedService, params: ChatParams, reply: bytes) -> M
 
 
 def _check_reasoning(message: Mapping[str, Any], dialect: Dialect) -> list[str]:
-    """Raise `ProbeError` if the reply is empty or contains reasoning; return notes on deviations that are allowed."""
+    """Raise `ProbeError` if the reply is empty or contains reasoning; return notes for the finding.
+
+    If the dialect is guessed and the reply is not empty, reasoning is not an error, but only a note.
+    """
     content, reasons = message.get("content"), get_reasoning(message)
     if dialect.is_guessed and content:
-        return ["it reasons, asked or not"] if reasons else []
+        return ["it reasons although it is not asked to"] if reasons else []
     if reasons:
         remedy = NO_THINKING_SWITCH if not content else ALWAYS_THINKS
         raise ProbeError("it reasons although `enable_thinking` is false", remedy)
@@ -213,7 +222,7 @@ def _check_reasoning(message: Mapping[str, Any], dialect: Dialect) -> list[str]:
 
 
 async def _other_server_notes(server: ProbedService, params: ChatParams) -> list[str]:
-    """Return notes on missing features of a judge other than vLLM, and on its label mass."""
+    """Return notes on missing features of a judge that is not vLLM, or is an older vLLM, and on its label mass."""
     dialect = params.dialect
     notes = [] if dialect.constraint else ["it does not support structured output"]
     notes += [] if dialect.thinking_field else ["it does not honor enable_thinking"]
@@ -230,7 +239,10 @@ async def _vllm_notes(server: ProbedService, params: ChatParams) -> list[str]:
     except ProbeError:
         return [f"{NO_LABELS}: {TOKENIZE} does not answer"]
     if unsplit:
-        raise ProbeError(f"candidates can write its control tokens: {', '.join(unsplit)}", "judge by another model")
+        raise ProbeError(
+            f"responses can contain control tokens of the model, which are not neutralized: {', '.join(unsplit)}",
+            "use another model as the judge",
+        )
     notes = ["its template does not honor enable_thinking"] if without_thinking == with_thinking else []
     return [*notes, await _label_mass(server, params)]
 
@@ -267,7 +279,10 @@ async def _label_ids(server: ProbedService, model: str, labels: Sequence[str]) -
 
 
 async def _find_unsplit_tokens(server: ProbedService, model: str) -> list[str]:
-    """Return the control tokens that `neutralize` does not split: it tests the known forms and the chat template's."""
+    """Return the control tokens that are still single tokens after `neutralize`, which should split them.
+
+    One control token of each known form is tested, and all control tokens in the chat template.
+    """
     messages = [{"role": "user", "content": PROBLEM}]
     template_tokens = filter(
         CONTROL_TOKEN.fullmatch, await _token_texts(server, {"model": model, "messages": messages})

@@ -69,15 +69,15 @@ async def _probe_text_api(server: ProbedService, finding: Finding, model: Reward
     try:
         numbers = api.read(reply)
     except ReplyError as error:
-        raise ProbeError(str(error), f"does api = {model.api} fit the server? {LOGS}") from error
+        raise ProbeError(str(error), f"check that api = {model.api} fits the server; {LOGS}") from error
     _require_weights(model, numbers)
     finding.sample = f"outputs {[round(one, 3) for one in numbers]} in {elapsed:.0f} ms"
 
 
 def _require_weights(model: RewardModel, numbers: Sequence[float]) -> None:
     if len(numbers) != len(model.outputs or (1.0,)):
-        remedy = f"give reward_models.{model.name}.outputs one weight for each"
-        raise ProbeError(f"it has {len(numbers)} outputs", remedy)
+        remedy = f"give reward_models.{model.name}.outputs one weight for each output"
+        raise ProbeError(f"the model has {len(numbers)} outputs, expected {len(model.outputs or (1.0,))}", remedy)
 
 
 async def _request_numbers(
@@ -89,4 +89,6 @@ async def _request_numbers(
     try:
         return parse_numbers(reply, path)
     except ReplyError as error:
-        raise ProbeError(str(error), f"is it started with --runner pooling, for this kind of model? {LOGS}") from error
+        raise ProbeError(
+            str(error), f"start vLLM with --runner pooling, and set `steps` only for a process reward model; {LOGS}"
+        ) from error

@@ -27,7 +27,10 @@ NAMES = RemedyNames("REWARD_SERVER_URL", "REWARD_SERVER_API_KEY", "REWARD_SERVER
 
 
 def reward_servers(settings: Settings) -> tuple[str, ...]:
-    """Return the addresses of the reward servers; `LOCAL` if rules run in this process."""
+    """Return the addresses to probe: the URLs of the reward servers, or `LOCAL` if rules run in this process.
+
+    Empty if no reward server is set and rules do not run in this process.
+    """
     return settings.reward_server_urls or ((LOCAL,) if is_rule_local(settings) else ())
 
 

@@ -37,7 +37,8 @@ class Dataset(NamedTuple):
 
     Args:
         name: name or path of the data set, as the user wrote it.
-        digests: SHA-256 of each file, by path; for a data set on the Hub, of the JSON lines of each split, by name.
+        digests: SHA-256 of each file; the keys are the paths. For a data set on the Hub, SHA-256 of each split, written
+            as JSON lines; the keys are `NAME, SPLIT`.
         rows: the rows, in order.
     """
 
@@ -104,7 +105,7 @@ def _list_files(folder: Path) -> list[Path]:
 
 
 def _split_from_name(file: Path) -> str | None:
-    """Return the split at the start of a file's name, as in `train-00000-of-00001.parquet`; None if there is none."""
+    """Return the split that a file's name begins with, as in `train-00000-of-00001.parquet`; None for other names."""
     word = file.stem.lower().replace("_", "-").replace(".", "-").partition("-")[0]
     return word if word in SPLITS else None
 

@@ -27,7 +27,9 @@ NUMBER = re.compile(r"-?[0-9]{1,64}(?:\.[0-9]{1,64})?")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this recipe."""
-    parser.add_argument("--instruction", metavar="TEXT", default=INSTRUCTION, help="after each question (%(default)s)")
+    parser.add_argument(
+        "--instruction", metavar="TEXT", default=INSTRUCTION, help="text after each question (%(default)s)"
+    )
     parser.add_argument(
         "--method", choices=METHODS, default="strict", help="how the rule finds the answer (%(default)s)"
     )

@@ -24,13 +24,13 @@ def add_judge_options(parser: argparse.ArgumentParser) -> None:
         "--model",
         metavar="NAME",
         default=MODEL,
-        help="the judge's model; '' for the one in the trainer's settings (%(default)s)",
+        help="the judge's model (default: %(default)s); '' uses the model in the trainer's settings",
     )
     group.add_argument(
         "--template",
         metavar="NAME|FILE",
         default="default",
-        help="a built-in template, or a file, whose text is written into the rows (%(default)s)",
+        help="a built-in template, or a file; the text of a file is written into the rows (%(default)s)",
     )
     group.add_argument(
         "--temperature", metavar="NUMBER", type=float, default=0.7, help="sampling temperature (%(default)s)"

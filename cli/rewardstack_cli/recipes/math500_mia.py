@@ -24,7 +24,7 @@ TEST_SHARE_HELP = "share of the problems in the test split"
 DATA_SOURCE = f"{JUDGE}_math500_mia"
 MEMBER, NON_MEMBER = "member", "non_member"
 LABELS = {MEMBER: MEMBER, NON_MEMBER: NON_MEMBER, "non-member": NON_MEMBER, 1: MEMBER, 0: NON_MEMBER}
-"""Accepted values of a row's `label`; JSON's true and false equal 1 and 0."""
+"""Accepted values of a row's `label`. JSON's true and false are accepted, too, because they equal 1 and 0 in Python."""
 
 
 class Response(NamedTuple):
@@ -57,7 +57,7 @@ class Pair(NamedTuple):
     Args:
         problem: text of the problem.
         member: response that was in the model's training data.
-        non_member: response that was not.
+        non_member: response that was not in the training data.
     """
 
     problem: str
@@ -91,7 +91,7 @@ def prepare(args: argparse.Namespace) -> Prepared:
     pairs_by_problem = [pairs for problem in problems if (pairs := _pair_responses(problem, random, dropped))]
     if not pairs_by_problem:
         raise RequestError(
-            f"INPUT: no problem of {args.input} has both a member's and a non-member's response; "
+            f"INPUT: no problem of {args.input} has both a member and a non-member; "
             "name a data set with the missing responses: --non-members",
             "INPUT",
         )
@@ -122,7 +122,10 @@ def _collect_problems(sources: list[Dataset], dropped: DroppedRows) -> list[Prob
 
 
 def _check_same_label(label: str, row: Row, earlier: str, first: Row) -> None:
-    """Raise `RequestError` if a row has the same response as an earlier row (`first`), but another label."""
+    """Raise `RequestError` if two rows with the same problem and response have different labels.
+
+    `first` is the earlier row, and `earlier` is its label.
+    """
     if label != earlier:
         raise row_error(row, "label", f"is {label}, but the same response is {earlier} in {first.location}; keep one")
 
@@ -139,7 +142,11 @@ def _read_label(row: Row, *, non_members: bool, is_second_input: bool) -> str:
     value = row.fields.get("label")
     if value is None:
         if not non_members:
-            raise row_error(row, "label", "is missing; write member or non_member, or use --non-members for the others")
+            raise row_error(
+                row,
+                "label",
+                "is missing; write member or non_member, or put all non-members into another data set (--non-members)",
+            )
         return NON_MEMBER if is_second_input else MEMBER
     label = LABELS.get(value) if isinstance(value, (str, int, float)) else None
     if label is None:

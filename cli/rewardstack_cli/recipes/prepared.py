@@ -51,7 +51,8 @@ def split_by_share(groups: Sequence[T], share: float, random: Random) -> dict[st
 
     Args:
         groups: the groups; a group stays in one split.
-        share: share of the test split, from 0 to below 1; above 0, each split gets at least one group if possible.
+        share: share of the test split, from 0 to below 1. If it is above 0, and there are at least two groups, each
+            split gets at least one group.
         random: random number generator.
     """
     shuffled = list(groups)

@@ -95,13 +95,13 @@ def _item_key(state: Any, item: Item, fields: Sequence[str], range: Range) -> Ke
 def tenant_key(key: Key, tenant: str) -> Key:
     """Return `key` in the cache namespace of a tenant (`tenant_of`).
 
-    A value that is copied from one tenant's key to another's is invalid, because a stored value has the end of its key.
+    A stored value contains the end of its key, so the value is invalid if it is copied to the key of another tenant.
     """
     return key._replace(text=PREFIX + digest((key.text, tenant)).hexdigest())
 
 
 def tenant_of(api_key: str) -> str:
-    """Return the cache namespace of the callers with an API key; empty for no key."""
+    """Return the cache namespace of the callers with an API key; empty for an empty key."""
     return digest(("tenant", api_key)).hexdigest()[:16] if api_key else ""
 
 
@@ -110,8 +110,9 @@ def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
 
     Args:
         item: the sample.
-        fields: names of fields; `*` for all, except fields that only a server's settings may set. `CLIENT_FIELDS` are
-            left out. The value of `data_source` is the sample's `data_source` if `extra_info` has no such field.
+        fields: names of the fields to return. `*` means all fields, except those that only a server's settings may
+            set. `CLIENT_FIELDS` are never returned. If `fields` names `data_source` and `extra_info` does not have it,
+            the sample's `data_source` is returned.
     """
     extra = item.extra
     if not fields or not (extra or DATA_SOURCE in fields):

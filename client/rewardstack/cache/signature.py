@@ -27,7 +27,7 @@ class Signer:
     """
 
     def __init__(self, secret: str) -> None:
-        # A BLAKE2b key has at most 64 bytes, the size of this digest.
+        # A BLAKE2b key has at most 64 bytes. A secret may be longer, so the key is its digest, which has 64 bytes.
         self._key = blake2b(secret.encode()).digest()
 
     def sign(self, key: str, data: bytes) -> bytes:

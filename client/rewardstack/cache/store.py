@@ -27,7 +27,8 @@ return found
 """
 """Lua script that reads strings, and skips keys of other types.
 
-`ARGV[1]` is the maximum size of a string. One byte more is returned, so that the caller can detect larger strings.
+`ARGV[1]` is the maximum size of a string in bytes. The script returns the first `ARGV[1] + 1` bytes of a larger string,
+so that the caller can detect that the string is too large.
 """
 WRITE = "for i = 1, #KEYS do redis.call('SET', KEYS[i], ARGV[i + 1], 'EX', ARGV[1]) end"
 """Lua script that writes values with one command; with a command per value, redis-py takes five times as long."""

@@ -10,11 +10,12 @@ from rewardstack.core.json_types import is_finite
 from rewardstack.score import Score
 
 MAX_FIELDS = 7
-"""Maximum number of elements in an encoded score, a JSON list: the end of the key, then the fields of the score."""
+"""Maximum length of the JSON list that encodes a score. The list has the end of the key, then the score's fields."""
 MAX_BYTES = 2**13
 """Maximum size of an encoded score, in bytes: enough for a reason of 500 characters and 60 parts with short names."""
 CHECK = 8
-"""Number of characters from the end of the key that are stored with a score, to detect a score for another key."""
+"""Number of characters from the end of the key that are stored with a score, to detect a score that was stored
+for another key."""
 
 CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Control characters except tabs and line feeds, and characters that change the direction of text."""

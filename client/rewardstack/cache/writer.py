@@ -15,7 +15,7 @@ MAX_BATCH = 128
 """Maximum number of values per write; more would block the event loop for too long."""
 WINDOW = 0.05
 """Seconds to collect values before a write. A few large writes are faster than many small ones: a round trip takes as
-long as 20 values."""
+long as writing 20 values."""
 FLUSH_TIMEOUT = 1.5
 """Time limit for all writes of `flush`, in seconds; longer than the timeout of one write (`cache.link.TIMEOUT`)."""
 
@@ -42,7 +42,7 @@ class Writer(Generic[T]):
         self._task: asyncio.Task[None] | None = None
 
     def put(self, entries: Sequence[tuple[str, T]]) -> None:
-        """Queue values; drop values that exceed the size of the queue."""
+        """Queue values; drop values for which the queue has no space."""
         free = max(0, self._max_queue - len(self._queue))
         self._queue += entries[:free]
         if len(entries) > free:

@@ -1,4 +1,4 @@
-"""Code below the pipeline that client, reward server and workers share: deadlines, batching, wire format.
+"""Code that the client, the reward server and its workers share: deadlines, batching, wire format.
 
-It does not depend on routes or on kinds of services.
+The pipeline uses this package. The package does not depend on routes or on kinds of services.
 """

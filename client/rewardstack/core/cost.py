@@ -16,11 +16,12 @@ class Quote(NamedTuple):
 
     Args:
         cached: number of samples whose scores are in the cache.
-        settled: number of samples that get their score without a service: `unscored` ones, and those without an answer.
+        settled: number of samples that are not sent to a service: `unscored` samples, and samples whose response has no
+            answer.
         unscored: number of the `settled` samples that cannot be scored, for example because they are malformed.
         usage: requests, prompt tokens, and maximum completion tokens; `uncounted` is the number of requests whose
             tokens are estimated.
-        groups: number of groups whose members a judge compares, without cached samples.
+        groups: number of groups that a judge would compare, without the samples whose scores are in the cache.
     """
 
     cached: int = 0

@@ -52,7 +52,8 @@ def _open_descriptors() -> int:
 @lru_cache(maxsize=1)
 def _warn_once(soft: int, available: int, wanted: int) -> None:
     log.warning(
-        "only %d of %d connections: this process may open %d files; raise it with `ulimit -n %d`",
+        "only %d of %d connections are used, because this process may open only %d files; raise the limit with "
+        "`ulimit -n %d`",
         available,
         wanted,
         soft,

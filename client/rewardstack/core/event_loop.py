@@ -29,7 +29,8 @@ CLOSING_TIME = 3.0
 async def run_with_timeout(seconds: float, work: Awaitable[T]) -> T:
     """Return the result of `work`; cancel it on timeout, or if the caller is cancelled.
 
-    Unlike `asyncio.wait_for` before Python 3.12, this does not lose a cancellation that coincides with the result.
+    Unlike `asyncio.wait_for` before Python 3.12, this raises CancelledError even if the caller is cancelled at the
+    moment when `work` ends.
 
     Raises:
         asyncio.TimeoutError: `work` takes longer than `seconds`.
@@ -172,8 +173,8 @@ def _after_fork_in_child() -> None:
     _lock = threading.Lock()
     if _current is None:
         return
-    # Keep a reference to the inherited loop, so that it is not finalized now. The interpreter finalizes it at exit, so
-    # also detach it from the epoll instance that it shares with the parent: the parent's sockets stay registered.
+    # Keep a reference to the inherited loop, so that it is not finalized now. The interpreter finalizes it at exit, and
+    # would unregister the parent's sockets. Therefore, detach it from the epoll instance that both processes share.
     _inherited.append(_current)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, _current.selector.fileno())

@@ -45,8 +45,9 @@ class FailureWindow:
             self._failed += reason is not None
         if self._failed > limit * size:
             raise FailureRateError(
-                f"{self._failed:,} of the last {len(self._reasons):,} samples failed, more than {MAX_FAILURE_RATE} = "
-                f"{limit:g} allows of {FAILURE_WINDOW} = {size:,}; most frequent reason: {self._most_frequent()}; "
+                f"{self._failed:,} of the last {len(self._reasons):,} samples failed, which is more than "
+                f"{MAX_FAILURE_RATE} = {limit:g} allows for {FAILURE_WINDOW} = {size:,}; "
+                f"most frequent reason: {self._most_frequent()}; "
                 f"fix the cause and resume the run, or raise {MAX_FAILURE_RATE} (1: never stop)"
             )
 
@@ -74,9 +75,9 @@ def add_scores(scores: Iterable[Score], settings: Settings) -> None:
 async def count_failures(scoring: Awaitable[list[Score]], settings: Settings) -> list[Score]:
     """Await and return the scores of a call, and add them to the failure window.
 
-    Samples that are not sent because the budget is spent count as failed. Their call raises `BudgetError` even if too
-    many samples have failed, because that error names the cause. If a trainer catches it and continues, the next call
-    raises `FailureRateError` if too many of the recent samples failed.
+    Samples that are not sent because the budget is spent count as failed. Their call raises `BudgetError`, which names
+    the cause, even if too many samples have failed. If a trainer catches the `BudgetError` and continues, the next call
+    raises `FailureRateError` if too many of the recent samples have failed.
 
     Raises:
         FailureRateError: more of the recent samples failed than the settings allow.

@@ -105,7 +105,8 @@ def value_error(name: str, expected: str, value: Any) -> RequestError:
     Args:
         name: name of the field.
         expected: description of valid values.
-        value: the invalid value. The error shows the start of a string, number or boolean, else only the type.
+        value: the invalid value. The error shows the start of a string, number or boolean, and only the type of any
+            other value.
     """
     simple = isinstance(value, (str, float)) or is_finite(value)  # `repr` fails for very large integers
     shown = repr(value) if simple or isinstance(value, bool) else f"a value of type {type(value).__name__}"

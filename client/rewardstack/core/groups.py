@@ -12,7 +12,7 @@ GroupOf = Callable[[T], Hashable]
 """Returns the group of a sample; None for a sample that is scored without a group."""
 MAX_GROUP_SIZE = 256
 """Maximum number of members of a group."""
-REMEDY = "give each group a `group_id` of its own, and put its members one after another"
+REMEDY = "give each group a different `group_id`, and put the members of a group one after another"
 
 
 def no_group(_: object) -> None:
@@ -32,8 +32,8 @@ def split_batches(
         group_of: returns the group of an item.
 
     Raises:
-        RequestError: a group has more than `MAX_GROUP_SIZE` members, or would be divided, because its members are not
-            consecutive.
+        RequestError: a group has more than `MAX_GROUP_SIZE` members, or its members are not consecutive and would be in
+            different batches.
     """
     batch: list[T] = []
     size, earlier, groups = 0, set[Hashable](), set[Hashable]()
@@ -44,7 +44,7 @@ def split_batches(
             earlier |= groups
             batch, size, groups = [], 0, set()
         if group is not None and group in earlier:
-            why = "a group has members in several places, so it would be divided"
+            why = "the members of a group are not consecutive, so they would be in different batches"
             raise RequestError(f"group_id: {why}; {REMEDY}", "group_id")
         batch += members
         size += members_size
@@ -54,7 +54,10 @@ def split_batches(
 
 
 def split_in_half(items: Sequence[T], group_of: GroupOf[T]) -> tuple[Sequence[T], Sequence[T]]:
-    """Split items into two parts of similar length between groups; the second part is empty for a single group."""
+    """Split items into two parts of similar length, without dividing a group.
+
+    The second part is empty if all items belong to a single group, or if there is only one item.
+    """
     groups = [group_of(item) for item in items]
     middle = len(items) // 2
     for index in sorted(range(1, len(items)), key=lambda index: abs(index - middle)):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import logging  # noqa: F401 - its fork hook must be registered before ours, so that a fork takes its lock after ours
+# `logging` registers a hook that takes its own lock before a fork. Such hooks run in reverse order of registration, so
+# import `logging` first: then a fork takes `import_lock` before the lock of `logging`. A thread that logs during an
+# import takes the two locks in the same order, so the thread and the fork cannot deadlock.
+import logging  # noqa: F401
 import os
 import threading
 
 import_lock = threading.RLock()
 """Hold this lock during an import inside a function, so that a fork waits until the import ends. A child that is forked
-in the middle of an import could not import."""
+while another thread imports a module could not import this module."""
 
 os.register_at_fork(before=import_lock.acquire, after_in_parent=import_lock.release, after_in_child=import_lock.release)

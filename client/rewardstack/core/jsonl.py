@@ -14,12 +14,14 @@ BLANK = re.compile(rb"\s*\n")
 
 
 def read_pieces(stream: IO[bytes] | RawIOBase, line_bytes: int) -> Iterator[bytes]:
-    """Yield the content of a stream in pieces: a line, or, after a blank line, all blank lines that are buffered.
+    """Yield the content of a stream in pieces.
+
+    A piece is usually one line. After a blank line, all further blank lines in the buffer are yielded as one piece.
 
     Args:
         stream: a stream whose `read` returns bytes; it stays open.
         line_bytes: maximum length of a line in bytes. A longer line is yielded in several pieces. The first of them is
-            one byte longer than the maximum, so that the caller can detect it.
+            one byte longer than the maximum, so that the caller can detect the long line.
     """
     buffered = BufferedReader(_Raw(stream), BUFFER)
     while piece := buffered.readline(line_bytes + 1):

@@ -25,7 +25,7 @@ class LruCache(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K) -> V | None:
-        """Return the value of `key`, None if there is none."""
+        """Return the value of `key`; None if the cache does not have the key."""
         value = self._values.get(key)
         if value is not None:
             self._values.move_to_end(key)

@@ -50,7 +50,7 @@ def last_text(conversation: Any, role: str) -> str | None:
 
 
 def message_text(message: Mapping[str, Any]) -> str:
-    """Return the text of one message; empty if it has none, e.g. a tool call."""
+    """Return the text of one message; empty if the message has no text, e.g. a tool call."""
     return _text(message.get("content")) or ""
 
 

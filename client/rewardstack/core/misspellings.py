@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 SIMILARITY = 0.83
-"""Minimum similarity, from 0 to 1, at which a field counts as a misspelling of another. `max_new_tokens` counts as a
-misspelling of `max_tokens`; `problem_id` does not count as one of `problem`."""
+"""Minimum similarity, from 0 to 1, at which a field counts as a misspelling of another field. `max_new_tokens` counts
+as a misspelling of `max_tokens`, but `problem_id` does not count as a misspelling of `problem`."""
 SUGGESTION_SIMILARITY = 0.8
 """Minimum similarity at which an error suggests a known name for an unknown name, such as `gsm8k` for `gsm9k`."""
 MIN_LENGTH, MAX_LENGTH = 3, 40
@@ -53,7 +53,7 @@ def misspelling_hint(reader: str, read: tuple[str, ...], present: tuple[object, 
 
 @lru_cache(maxsize=1024)
 def warn_of_misspelled_suffix(prefix: str, name: str, longer: tuple[str, ...]) -> None:
-    """Warn once if a `data_source` matches a route by its prefix, but is probably a misspelling of a longer route.
+    """Warn once if a `data_source` begins with the name of a route, but probably misspells the name of a longer route.
 
     Args:
         prefix: the route that scores `name`.
@@ -68,8 +68,11 @@ def warn_of_misspelled_suffix(prefix: str, name: str, longer: tuple[str, ...]) -
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a suggestion such as "did you mean 'math'? " for an unknown name; empty if there is none.
 
-    It suggests a known name that is similar to `name`, or to the beginning of `name` (`gsn8k_train`, `gsm8k-train`), or
-    that contains `name` (`judge`).
+    The suggestion is the first of these names that exists:
+
+    - a known name that is similar to `name`
+    - a known name that is similar to the beginning of `name`: `gsm8k` for `gsn8k_train` or `gsm8k-train`
+    - a known name that contains `name`: `llm_judge_remote` for `judge`
     """
     names = sorted(known)
     beginnings = (entry for entry in names if _begins_like(name, entry))
@@ -79,7 +82,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _begins_like(name: str, known: str) -> bool:
-    """Return whether `name` begins with a misspelling of `known`, or with `known` and punctuation other than `_`."""
+    """Return whether `name` begins with a misspelling of `known`, or with `known` itself.
+
+    In the second case, the next character must not be a letter, a digit or `_`: otherwise, `name` is a longer word.
+    """
     begin, rest = name[: len(known)], name[len(known) :]
     is_longer_word = begin == known and (rest[:1].isalnum() or rest[:1] == "_")
     return bool(find_closest(begin, [known], SUGGESTION_SIMILARITY)) and not is_longer_word

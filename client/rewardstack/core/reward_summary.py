@@ -85,10 +85,11 @@ def _parts(scores: Sequence[Score]) -> dict[str, float]:
 
 
 def group_of(request: Request, tenant: str = "") -> bytes | None:
-    """Return the 16-byte digest of a sample's group; None if it has neither a group ID nor a problem nor references.
+    """Return the 16-byte digest of a sample's group; None if the group is unknown.
 
     Samples are in the same group if they have the same `data_source` and `extra_info["group_id"]`, or, without group
-    IDs, the same `data_source`, problem and references.
+    IDs, the same `data_source`, problem and references. The group is unknown if the sample has neither a group ID, nor
+    a problem, nor references.
 
     Use this for statistics only: it accepts any sample, and compares only parts of long texts. Judges use
     `scorers.judge.groups.group_name`, which compares whole texts, and raises if a sample has neither group ID nor
@@ -115,7 +116,7 @@ def group_of(request: Request, tenant: str = "") -> bytes | None:
 
 
 def problem_of(extra: Mapping[str, Any]) -> Any:
-    """Return the problem in `extra_info`, as a string or chat messages; None if it has none."""
+    """Return the problem in `extra_info`, as a string or chat messages; None if there is no problem."""
     values = (extra.get(name) for name in TASKS)
     return next((value for value in values if value is not None and not (isinstance(value, str) and not value)), None)
 

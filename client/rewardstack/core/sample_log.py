@@ -4,7 +4,7 @@
 
 A line has `at` (seconds since 1970), `route`, `status`, `value`, `reason`, `parts`, and the sample: `data_source`,
 `solution_str`, `ground_truth` and `problem`, shortened to `MAX_TEXT` characters. `owner` is a hash of the API key;
-empty without keys.
+empty if there is no key.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ from rewardstack.score import Request, Score
 MAX_TEXT = 8000
 """Maximum number of characters of a text in the log."""
 MAX_BYTES = 32 * 2**20
-"""Size in bytes at which the file is renamed to `NAME.1.jsonl`, which replaces the previous one."""
+"""Size in bytes at which the file is renamed to `NAME.1.jsonl`; an earlier file of this name is replaced."""
 TAIL = 4 * 2**20
 """Number of bytes at the end of the log that are searched for the highest and the lowest rewards."""
 MAX_PARTS = 64
 """Maximum number of a score's parts in the log."""
 EXTREMES = 3
-"""Number of samples with the highest rewards, and of samples with the lowest rewards, for each route."""
+"""Maximum length of the lists of samples with the highest and with the lowest rewards of a route."""
 RECENT = 3600.0
 """Maximum age in seconds of the samples with the highest and the lowest rewards."""
 WARNING_INTERVAL = 60.0
 """Minimum seconds between two warnings that the file cannot be written."""
 _NOT_JSON = re.compile("Infinity|NaN")
-"""Matches numbers that Python's `json` writes although JSON does not have them; such a value is logged as text."""
+"""Matches numbers that Python's `json` writes although JSON does not have them. A value with such a number is logged as
+text."""
 Line = dict[str, Any]
 
 log = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ class SampleLog:
                 log.warning("REWARDSTACK_SAMPLE_LOG: cannot write to %s: %s", self._path, error)
 
     def _append(self, data: bytes) -> None:
-        """Append to the file, or rename it first if it has reached `MAX_BYTES`; a lock excludes other processes."""
+        """Append to the file; if it has reached `MAX_BYTES`, rename it first. A lock excludes other processes."""
         with self._lock:
             while True:
                 file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -126,8 +127,8 @@ def extremes(path: Path) -> dict[str, list[Line]]:
             shorter, they include the end of `NAME.1.jsonl`.
 
     Returns:
-        For each owner, a list with an object per route: `route`, and `highest` and `lowest`, which have at most
-        `EXTREMES` lines each, without `owner`.
+        For each owner, a list with one object per route. The fields of an object are `route`, `highest` and `lowest`.
+        `highest` and `lowest` are lists of at most `EXTREMES` lines of the log, without the field `owner`.
     """
     found: dict[str, dict[str, list[Line]]] = {}
     since = time.time() - RECENT

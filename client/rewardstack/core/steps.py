@@ -83,12 +83,12 @@ class Exchange(NamedTuple):
 
 
 exchanges: ContextVar[list[Exchange] | None] = ContextVar("exchanges", default=None)
-"""The recorded exchanges of one part of a composite (a route that combines other routes), separate from those of parts
-that run concurrently; None outside of a part."""
+"""The recorded exchanges of one part of a composite (a route that combines other routes); None outside of a part. The
+parts are scored at the same time, so each of them has its own list."""
 
 
 class Trace:
-    """Collects the steps of a sample; the latency of a step is the time since the previous one.
+    """Collects the steps of a sample; the latency of a step is the time since the previous step.
 
     Args:
         take: returns the exchanges with services since the last call of `take`; in a part of a composite, only those of
@@ -103,7 +103,13 @@ class Trace:
         self._since = time.monotonic()
 
     def note(self, name: str, facts: Mapping[str, Any], steps: Sequence[Step] | None = None) -> None:
-        """Add a step that ends now, with inner `steps`; None means the exchanges with services since the last step."""
+        """Add a step that ends now.
+
+        Args:
+            name: name of the step.
+            facts: values by name.
+            steps: the inner steps; None to use the exchanges with services since the last step.
+        """
         now = time.monotonic()
         inner = [exchange.step() for exchange in self.take()] if steps is None else list(steps)
         self.steps.append(Step(name, dict(facts), (now - self._since) * 1000, inner))

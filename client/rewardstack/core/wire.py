@@ -1,4 +1,4 @@
-"""Convert samples and scores to and from JSON: the format of `/v1/score`, and of jobs and their results."""
+"""Convert samples and scores to and from JSON: the format of `/v1/score`, and of job results."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ Record = dict[str, Any]
 MAX_COUNT = 10**15
 """Exclusive upper bound on the requests or tokens of one score."""
 BUDGET_HEADER = "X-Reward-Budget"
-"""Header of a 503 reply that must not be retried, because the run's budget is spent; its value names the setting."""
+"""Header of a 503 reply to a run whose budget is spent; the client must not retry the request. The value of the header
+names the setting of the budget."""
+PROGRAMS_OFF = "CODE: this server does not run programs"
+"""First words of a server's error if it gets a program to score and has CODE=off. Clients recognize these words."""
 SERVER_FIELDS = ("url", "api_key", "path")
-"""Only the server's settings may set these fields of `extra_info`, and fields that end with `_` and one of these."""
+"""Fields of `extra_info` that only the settings of the server may define, not a client. The same holds for fields that
+end with `_url`, `_api_key` or `_path`."""
 ENDINGS = tuple(f"_{word}" for word in SERVER_FIELDS)
 SERVER_FIELD_ERROR = "URLs, keys and paths are not accepted over HTTP; remove the field"
 """The error for a request with a field of `SERVER_FIELDS`."""
@@ -84,7 +88,7 @@ def _read_score(record: Mapping[str, Any]) -> Score:
 
 
 def read_usage(record: Mapping[str, Any]) -> Usage | None:
-    """Parse the usage in a score from a server; None if it has none. See `read_scores` for the errors."""
+    """Parse the usage in a score from a server; None if the score has no usage. See `read_scores` for the errors."""
     usage = record.get("usage")
     if usage is None:
         return None

@@ -41,8 +41,8 @@ class Call:
 def read_call(singular: Sequence[Any], plural: Sequence[Any], options: Mapping[str, Any]) -> Call:
     """Convert the arguments of `compute_score` to a `Call`.
 
-    A list as `solution_str` means a batch, too, unless it is a list of chat messages and `data_source` is not a list.
-    Then the messages are one response.
+    Plural arguments mean a batch. A list as `solution_str` means a batch, too, with one exception: a list of chat
+    messages is a single response unless `data_source` is a list.
 
     Args:
         singular: `data_source`, `solution_str`, `ground_truth` and `extra_info`.
@@ -85,7 +85,8 @@ def _column(values: Any, count: int, name: str, *, shared: bool) -> list[Any]:
     if not _is_list(values):
         raise RequestError(f"{name}: expected a list of {count}, got {type(values).__name__}", name)
     if len(values) != count:
-        raise RequestError(f"{name}: {len(values)} for {count} solution_strs", name)
+        why = f"expected {count} values, one per solution, got {len(values)}"
+        raise RequestError(f"{name}: {why}", name)
     return list(values)
 
 

@@ -60,13 +60,13 @@ def is_single(item: Item) -> bool:
 
 
 def _last_message(solution: Any) -> str:
-    """Return the text of the last assistant message; raise RequestError if there is none."""
+    """Return the text of the last assistant message; raise RequestError if there is no such text."""
     text = response_text(solution)
     if text is not None:
         return text
     kind = type(solution).__name__
     if isinstance(solution, (list, tuple, Mapping)) or is_array(solution):
-        kind += " whose last assistant message has no text, such as {'role': 'assistant', 'content': '…'}"
+        kind += " whose last assistant message has no text; use messages like {'role': 'assistant', 'content': '…'}"
     raise RequestError(f"solution_str: expected a string, got {kind}", "solution_str")
 
 
@@ -90,7 +90,7 @@ def raise_if_all_invalid(scores: Sequence[Score]) -> None:
 
 
 def has_same_option(items: Sequence[Item], field: str) -> bool:
-    """Return whether an option has the same value in all items; `field` is its name, e.g. `extra_info.temperature`."""
+    """Return whether the option `field`, such as `extra_info.temperature`, has the same value in all items."""
     name = field.removeprefix(f"{OPTIONS}.").partition(".")[0]
     if name == field or not items:
         return False
@@ -127,8 +127,8 @@ def parse_references(ground_truth: Any, field: str = "ground_truth") -> tuple[st
 def parse_single_reference(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
     """Return a ground truth as a single reference: a string unchanged, anything else as JSON; empty if there is none.
 
-    A list of one string that starts like a JSON object or array is treated as that string, because the wire format
-    always sends a list.
+    The wire format sends even a single reference as a list. Therefore, a list whose only element is a string that looks
+    like a JSON object or array (it starts with `{` or `[`) is treated as this string.
 
     Raises:
         RequestError: `ground_truth` is not JSON serializable.
@@ -156,7 +156,8 @@ def _target(value: Mapping[str, Any], field: str) -> Any:
         return value[TARGET]
     names = ", ".join(repr(name[:LONGEST]) for name in [*value][:5]) or "no field"
     remedy = (
-        f"an object needs a {TARGET!r}, this one has {names}; put the reference there, or pass it without an object"
+        f"an object needs the field {TARGET!r}, but this object has {names}; put the reference into {TARGET!r}, "
+        "or pass it without an object"
     )
     raise RequestError(f"{field}: expected a string, a list of strings or {{{TARGET!r}: …}}: {remedy}", field)
 
@@ -180,8 +181,8 @@ def filter_references(references: tuple[str, ...], extra: Mapping[str, Any]) -> 
     Args:
         references: all of the sample's references.
         extra: the sample's `extra_info`. `target_gt` (a string or a list of strings) keeps the references that are
-            equal to one of its strings. Then `filter_gt_by_prompt_token` keeps the references that have the last
-            whitespace-separated token of `prompt` as a token, ignoring case.
+            equal to one of its strings. Then, if `filter_gt_by_prompt_token` is true, the references that contain the
+            last word of `prompt` are kept. Words are separated by whitespace; case is ignored.
 
     Raises:
         RequestError: `target_gt` contains values other than strings and numbers.
@@ -210,7 +211,8 @@ FILTERS: Mapping[str, Callable[[tuple[str, ...], Mapping[str, Any]], tuple[str, 
     "target_gt": _by_target,
     "filter_gt_by_prompt_token": _by_prompt_token,
 }
-"""The filters of references in the order in which they apply, by the field of `extra_info` that enables each."""
+"""The filters of references, in the order in which they apply. A key is the field of `extra_info` that enables the
+filter."""
 
 
 def describe_request(

@@ -37,7 +37,13 @@ log = logging.getLogger(MISSING_LOG)
 
 @dataclass(slots=True)
 class _RepeatedWarning:
-    """The warnings with one cause: the end of their `PERIOD`, their number, and the first unlogged one's reason."""
+    """The warnings with one cause.
+
+    Args:
+        until: end of their `PERIOD`, on `time.monotonic()`.
+        count: number of the warnings, including those that were logged immediately.
+        reason: the reason of the first warning that was not logged immediately; empty if all were logged.
+    """
 
     until: float
     count: int = 0
@@ -52,7 +58,7 @@ class MissingWarnings:
         self._repeats: dict[tuple[str, str, str], _RepeatedWarning] = {}
 
     def warn(self, source: str, warning: str, affected: int, count: int, reason: str) -> None:
-        """Log a warning about samples of a batch; for a batch of one sample, only count it if it repeats.
+        """Log a warning about samples of a batch. Repeated warnings about batches of one sample are only counted.
 
         Args:
             source: name of the scorer.

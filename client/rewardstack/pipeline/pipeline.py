@@ -9,7 +9,7 @@ or on HTTP: see `scorers` and `transport`. The pipelines of a trainer and a serv
 Stages (`pipeline.stages`) and scorers (`pipeline.scorer`) have the same signature, `async (samples, context) ->
 scores`. Each stage calls the next:
 
-- `ErrorPolicy` warns about samples without a score. Under the policy `lexical`, it replaces failures by substitutes.
+- `ErrorPolicy` warns about samples without a score. Under the policy `lexical`, failed samples get substitute scores.
 - `Prepare` lets the scorer prepare each item. An invalid item gets the status `unscored` here.
 - `Cache` looks in this process's memory, then tries inline scoring (for scorers that need microseconds), then Redis.
 - `Batch` sends equal samples once, and forms batches (`core.batching`).
@@ -50,7 +50,7 @@ from rewardstack.routing.syntax import definition
 from rewardstack.score import Item, OnError, Request, Score, Usage
 
 Groups = dict[tuple[str, float | None], tuple[Route, dict[int, Item]]]
-"""Maps source and timeout to the route and its items by position."""
+"""Maps source and timeout to a group of samples: its route, and its items by their position in the call."""
 
 
 class Pipeline:
@@ -58,7 +58,7 @@ class Pipeline:
 
     Args:
         routes: the route table.
-        scorers: for each kind of leaf, a function that creates its scorers.
+        scorers: by `Leaf.kind`, the function that creates a scorer of this kind.
         cache: result cache.
         tenant: cache namespace of the caller.
         may_extend: whether the `timeout` of a sample may exceed the scorer's timeout.
@@ -100,8 +100,8 @@ class Pipeline:
 
         Raises:
             ConfigError: a source is unknown, a setting is malformed, or an option is invalid in all requests.
-            ScoringError: a sample has no score, and the policy is `raise`, or it is `lexical` for a route with negative
-                values.
+            ScoringError: a sample without a score has the policy `raise`, or the policy `lexical` on a route whose
+                scores can be below 0.
             BudgetError: the run's budget is spent, and neither the call nor the route sets `on_error`. Samples in
                 flight are still scored and cached.
         """
@@ -110,7 +110,9 @@ class Pipeline:
         scores, groups = await self._group(requests, trace)
         if scores:
             warn_of_missing("the call", [*scores.values()], len(requests))
-        elif strict and len(groups) == 1:  # a part of a composite can get all samples of the call only with one group
+        elif strict and len(groups) == 1:
+            # All samples of the call have the same route. If it is a composite, one of its parts may get all of them;
+            # `Compose` then raises an error if the same option is invalid in all.
             context.batch = [item for _, items in groups.values() for item in items.values()]
         budget_errors: list[BudgetError] = []
         scores.update(await self._score_groups(groups, on_error, budget_errors, context))
@@ -123,7 +125,7 @@ class Pipeline:
         self, groups: Groups, on_error: OnError | None, budget_errors: list[BudgetError], context: Context
     ) -> dict[int, Score]:
         """Return the scores of all groups by position in the call; raise ConfigError if a setting is invalid."""
-        # Create all stages before the first coroutine, so that an error leaves no coroutine unawaited.
+        # Create all stages before the first coroutine: an error here must not leave a coroutine that is never awaited.
         stages = [
             self._prepare_group(route, *key, on_error, budget_errors, context) for key, (route, _) in groups.items()
         ]
@@ -165,7 +167,7 @@ class Pipeline:
 
         Args:
             requests: the samples.
-            limit: seconds that each service has to report its identity.
+            limit: maximum seconds to wait until a service reports its identity.
 
         Raises:
             ConfigError: a source is unknown or a setting is malformed.
@@ -196,7 +198,7 @@ class Pipeline:
 
         Args:
             source: a `data_source`.
-            limit: seconds that the scorer's service has to report its identity.
+            limit: maximum seconds to wait until the scorer's service reports its identity.
 
         Returns:
             The hash; None for a composite, and for scorers whose scores are not deterministic.

@@ -28,15 +28,16 @@ class Context:
     """What a stage or scorer knows about the call besides its samples.
 
     Args:
-        deadline: deadline of the work, shared by all callers that wait for it; always set in a scorer's context.
+        deadline: deadline of the work, shared by all callers that wait for it. The pipeline sets it before it calls a
+            scorer.
         waiter_deadline: deadline to pass to a batcher: the caller's deadline, or the shared deadline of a batch.
         tenant: cache namespace of the caller.
         ends_at: end of the call, on `time.monotonic()`.
         timeout: seconds without progress after which the samples fail; None for the scorer's timeout.
         may_extend: whether `timeout` may exceed the scorer's timeout; true for trainers, false for a server's clients.
         lexical: whether failed samples get substitutes (policy `lexical`).
-        budget_errors: list to which `BudgetError`s are added, which then end the call; None if an explicit error
-            policy handles samples that the budget does not allow.
+        budget_errors: list that collects `BudgetError`s; if it is not empty, the call ends with an error.
+            None if the call or the route sets `on_error`, which then applies to samples that the budget does not allow.
         batch: all items of the call, to detect an option that is invalid in all of them; empty for no check.
         trace: records the steps of stages and scorers; None for no trace. With a trace, no request is shared with other
             calls, and no score is written to the cache.

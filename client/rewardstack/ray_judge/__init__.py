@@ -1,7 +1,7 @@
 """Run a judge in a Ray cluster: the actor `reward_inference_service` and its vLLM engines, whose weights never change.
 
-The actor replaces the judge's HTTP server: the client sends it the same requests. Ray and vLLM are imported when an
-actor is created, not when this package is imported.
+The actor replaces the judge's HTTP server: the client sends the actor the same requests. Ray and vLLM are imported when
+an actor is created, not when this package is imported.
 """
 
 from __future__ import annotations

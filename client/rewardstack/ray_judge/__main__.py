@@ -28,7 +28,7 @@ ANSWER_TIMEOUT = 60.0
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line and return the exit status; see the module for its values."""
+    """Run the command line and return the exit status; the module's docstring lists the values."""
     arguments = _parser().parse_args(argv)
     stop_event = threading.Event()
     _handle_signals(stop_event)
@@ -105,34 +105,35 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     start = commands.add_parser("start", help="run the judge until Ctrl-C or SIGTERM")
     start.add_argument("--model", required=True, help="a folder, or a name on the model hub")
-    start.add_argument("--served-name", default="", help="model name for clients (default: the model)")
-    start.add_argument("--engines", type=int, help="number of engines (default: REWARD_NUM_ENGINES, which is 1)")
-    start.add_argument("--tensor-parallel-size", type=int, default=1, metavar="GPUS", help="per engine (default: 1)")
+    start.add_argument("--served-name", default="", help="model name for clients (default: the value of --model)")
+    start.add_argument("--engines", type=int, help="number of engines (default: REWARD_NUM_ENGINES, else 1)")
     start.add_argument(
-        "--max-model-len", type=int, metavar="TOKENS", help="context length (default: what fits into memory)"
+        "--tensor-parallel-size", type=int, default=1, metavar="GPUS", help="GPUs per engine (default: 1)"
     )
-    start.add_argument("--dtype", default="auto", help="type of weights and activations (default: the model's)")
     start.add_argument(
-        "--gpu-memory-utilization",
-        type=float,
-        default=0.9,
-        metavar="PART",
-        help="share of each GPU's memory to use (default: 0.9)",
+        "--max-model-len", type=int, metavar="TOKENS", help="context length (default: the maximum that fits in memory)"
     )
-    start.add_argument("--vllm-args", default="", metavar="FLAGS", help="more flags of `vllm serve`, in one argument")
+    start.add_argument("--dtype", default="auto", help="type of weights and activations (default: the model's type)")
+    share = "share of each GPU's memory to use (default: 0.9)"
+    start.add_argument("--gpu-memory-utilization", type=float, default=0.9, metavar="SHARE", help=share)
+    start.add_argument(
+        "--vllm-args", default="", metavar="FLAGS", help="more flags of `vllm serve`, quoted as one argument"
+    )
     start.add_argument("--name", default=NAME, help=f"name of the actor (default: {NAME})")
-    start.add_argument("--namespace", default=RAY_NAMESPACE, help=f"its namespace (default: {RAY_NAMESPACE})")
+    start.add_argument(
+        "--namespace", default=RAY_NAMESPACE, help=f"Ray namespace of the actor (default: {RAY_NAMESPACE})"
+    )
     start.add_argument(
         "--address",
         default=os.environ.get("RAY_ADDRESS", ""),
-        help="address of an existing Ray cluster (default: RAY_ADDRESS; else start a new cluster)",
+        help="address of an existing Ray cluster (default: RAY_ADDRESS; without an address, start a new cluster)",
     )
     start.add_argument(
         "--timeout",
         type=float,
         default=START_TIMEOUT,
         metavar="SECONDS",
-        help="seconds until all engines must have loaded (default: %(default)g)",
+        help="maximum time until all engines are up (default: %(default)g)",
     )
     return parser
 

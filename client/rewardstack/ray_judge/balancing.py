@@ -1,7 +1,8 @@
-"""Balance requests over engines: each request goes to the least loaded engine, or to another if the engine is lost.
+"""Balance requests over engines: each request goes to the least loaded engine that is up.
 
-Ray restarts the actor of a lost engine. The engine gets no requests until it answers a ping, because calls to the actor
-raise immediately while it restarts.
+If the engine is lost during a request, the request goes to another engine. Ray restarts the actor of a lost engine.
+While the actor restarts, all calls to it fail immediately. Therefore, a lost engine gets no requests until it has
+answered a ping.
 https://docs.ray.io/en/latest/ray-core/fault_tolerance/actors.html
 """
 
@@ -17,7 +18,7 @@ from typing import Protocol
 from rewardstack.errors import RewardstackError, UnreachableError
 
 MAX_IN_FLIGHT = 2048
-"""Maximum number of requests in flight per engine, on average over the engines; others are refused with status 429."""
+"""Default of `max_in_flight`."""
 CHECK_INTERVAL = 0.5
 """Seconds between pings of a lost engine."""
 
@@ -44,7 +45,9 @@ class FrozenRewardInferenceClient:
 
     Args:
         engines: the engines.
-        max_in_flight: maximum number of requests in flight per engine, on average over the engines.
+        max_in_flight: maximum number of requests in flight per engine, on average. With N engines, requests are refused
+            with status 429 while N times this number are in flight in total. A single engine may have more than
+            `max_in_flight`.
     """
 
     def __init__(self, engines: Sequence[Engine], max_in_flight: int = MAX_IN_FLIGHT) -> None:
@@ -60,7 +63,7 @@ class FrozenRewardInferenceClient:
         return len(self._lost) < len(self._engines)
 
     def state(self) -> list[dict[str, object]]:
-        """Return the `name`, the number of requests `in_flight` and the error `lost` of each engine.
+        """Return a dict for each engine: its `name`, the number of requests `in_flight`, and the error `lost`.
 
         `lost` is empty if the engine is up.
         """
@@ -70,7 +73,7 @@ class FrozenRewardInferenceClient:
         ]
 
     async def request(self, method: str, path: str, body: bytes, seconds: float) -> Response:
-        """Send a request to the least loaded engine, or to another if the engine is lost; return the response.
+        """Send a request to the least loaded engine, or to another engine if that one is lost; return the response.
 
         Args:
             method: `GET` or `POST`.

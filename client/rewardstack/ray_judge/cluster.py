@@ -1,7 +1,7 @@
 """Connect to the Ray cluster of a judge: an existing cluster, or a temporary one.
 
 A temporary cluster listens on the network, so clients need a token. The token and all files of the cluster are in a
-folder that is removed at the end.
+folder that is removed when the cluster stops.
 https://docs.ray.io/en/latest/ray-security/token-auth.html
 """
 
@@ -20,9 +20,10 @@ from rewardstack.transport import ray_actor
 from rewardstack_settings.kinds import RAY_NAMESPACE
 
 FOLDER = "/tmp"
-"""Parent of the cluster's folder; a short path, because paths of the Unix sockets in it have at most 107 bytes."""
+"""Parent of the cluster's folder; a short path, because the path of a Unix socket can have at most 107 bytes."""
 OBJECT_STORE_BYTES = 128 * 2**20
-"""Size of Ray's shared memory for objects, in bytes; prompts and replies are too small to be stored there."""
+"""Size of Ray's shared memory for objects, in bytes. It can be small, because Ray stores only large objects there,
+and prompts and replies are smaller."""
 
 
 @contextmanager

@@ -66,9 +66,9 @@ def create_frozen_vllm_engines(
 ) -> list[RemoteEngine]:
     """Start engines with frozen weights in this process's Ray cluster; return before they are up.
 
-    Each engine has a placement group on one node, with a bundle per GPU; without GPUs, it has one bundle. With one
-    bundle, the engine's actor uses it. With several, each bundle is for a vLLM worker, and the actor, on the same node,
-    reserves nothing.
+    Each engine has a placement group on one node, with one bundle per GPU. Without GPUs, the group has one bundle. If
+    there is one bundle, the engine's actor uses the resources of this bundle. If there are several bundles, each vLLM
+    worker uses one of them, and the actor runs on the same node without reserved resources.
     https://docs.ray.io/en/latest/ray-core/scheduling/placement-group.html
 
     Args:

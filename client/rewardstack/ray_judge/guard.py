@@ -1,4 +1,4 @@
-"""Kill the descendants of an engine's actor when the actor ends, even by SIGKILL.
+"""Kill the descendants of an engine's actor when the actor ends, even if SIGKILL ends it.
 
 A helper process reads from a pipe whose write end is open only in the actor. When the actor ends, the read returns, and
 the helper kills the descendants that are left.
@@ -17,7 +17,7 @@ _pipes: list[int] = []
 
 
 def guard_children() -> None:
-    """Start a helper process that kills the descendants that this process has now, when this process ends."""
+    """Start a helper process that kills the current descendants of this process when this process ends."""
     read, write = os.pipe()
     _pipes.append(write)
     processes = [f"{process_id}:{start_time(process_id)}" for process_id in descendants(os.getpid())]

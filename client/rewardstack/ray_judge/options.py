@@ -45,11 +45,11 @@ class EngineOptions:
         if not self.model:
             raise RequestError("model: it is empty; give a folder, or a name on the model hub", "model")
         if not 1 <= self.tensor_parallel_size <= MAX_GPUS:
-            raise _out_of_bounds("tensor_parallel_size", self.tensor_parallel_size, f"from 1 to {MAX_GPUS}")
+            raise _out_of_bounds("tensor_parallel_size", self.tensor_parallel_size, f"a value from 1 to {MAX_GPUS}")
         if self.max_model_len is not None and self.max_model_len < MIN_MODEL_LEN:
             raise _out_of_bounds("max_model_len", self.max_model_len, f"at least {MIN_MODEL_LEN} tokens")
         if not 0 < self.gpu_memory_utilization <= 1:
-            raise _out_of_bounds("gpu_memory_utilization", self.gpu_memory_utilization, "above 0 and at most 1")
+            raise _out_of_bounds("gpu_memory_utilization", self.gpu_memory_utilization, "a value above 0 and at most 1")
 
     @property
     def is_local(self) -> bool:
@@ -57,7 +57,7 @@ class EngineOptions:
         return Path(self.model).is_dir()
 
     def flags(self, *, uses_gpu: bool) -> list[str]:
-        """Return the arguments of `vllm serve`, equivalent to those of a judge server.
+        """Return the arguments of `vllm serve`. With them, the engine replies in the same way as a judge server.
 
         Args:
             uses_gpu: whether the engine runs on GPUs.
@@ -87,4 +87,4 @@ class EngineOptions:
 
 
 def _out_of_bounds(name: str, value: float, bounds: str) -> RequestError:
-    return RequestError(f"{name}: {value} is not {bounds}; correct it", name)
+    return RequestError(f"{name}: {value} is out of bounds; set {bounds}", name)

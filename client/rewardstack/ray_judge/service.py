@@ -1,4 +1,8 @@
-"""Define the judge's Ray actor: `score` and `chat` for trainers, and `request`, which the client calls."""
+"""Define the judge's Ray actor.
+
+Trainers can call `score` and `chat` directly. When rewardstack scores samples by their routes, it calls `request` (see
+`rewardstack.transport.ray_actor`).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ Message = dict[str, Any]
 
 
 class RewardInferenceService:
-    """Serves several engines with the same frozen weights as one Ray actor.
+    """A Ray actor that serves several engines with the same frozen weights.
 
     Args:
         options: the options of each engine.
@@ -49,7 +53,7 @@ class RewardInferenceService:
         """Wait until all engines are up and return their process IDs.
 
         Args:
-            seconds: timeout for the placement of the engines in the cluster; this method does not limit their loading.
+            seconds: timeout for the placement of the engines in the cluster; there is no timeout for loading them.
 
         Raises:
             ConfigError: the cluster does not have the resources for the engines.
@@ -88,7 +92,7 @@ class RewardInferenceService:
             seconds: timeout in seconds.
 
         Raises:
-            ServiceError: as `chat` does.
+            ServiceError: `chat` raised this error, or the engine's reply has no message.
         """
         request_body = {"messages": list(messages), "temperature": temperature, "max_tokens": max_tokens}
         reply = await self.chat(request_body, seconds)
@@ -104,7 +108,7 @@ class RewardInferenceService:
         max_tokens: int = MAX_TOKENS,
         seconds: float = TIMEOUT,
     ) -> list[str | ServiceError]:
-        """Return the text of each reply in order, or the error that `score` would raise.
+        """Return for each chat, in order, the text of the reply or the error that `score` would raise.
 
         Args:
             batch: the chats, each as for `score`.
@@ -125,7 +129,7 @@ class RewardInferenceService:
 
         Args:
             body: the body of the request.
-            seconds: timeout in seconds, including retries after an engine is lost.
+            seconds: timeout in seconds, including retries of a request that was refused temporarily.
 
         Raises:
             DeadlineError: no engine answered in time; the error contains the last failure.
@@ -135,7 +139,9 @@ class RewardInferenceService:
         return await self._request_json("POST", CHAT, json.dumps(body).encode(), seconds)
 
     async def request(self, method: str, path: str, body: bytes, seconds: float) -> Response:
-        """Answer a request as an HTTP server would, for the client.
+        """Return the response to a request.
+
+        `rewardstack.transport.ray_actor` calls this method in place of sending the request to the judge's HTTP server.
 
         Args:
             method: `GET` or `POST`.
@@ -160,4 +166,4 @@ class RewardInferenceService:
             except OverloadError as error:
                 last_error = str(error)
             await asyncio.sleep(max(0.0, min(RETRY_INTERVAL, deadline - time.monotonic())))
-        raise DeadlineError(f"no answer within {seconds:g} s; last: {last_error}")
+        raise DeadlineError(f"no answer within {seconds:g} s; last error: {last_error}")

@@ -23,7 +23,8 @@ PLACEMENT_TIMEOUT = 60.0
 CLOSE_TIMEOUT = 10.0
 """Timeout for a service to stop its engines, in seconds."""
 MAX_CONCURRENCY = 100_000
-"""Maximum number of concurrent calls of the actor; above the engines' limit, so that the actor can answer 429."""
+"""Maximum number of concurrent calls of the actor. Ray delays further calls. The maximum is higher than the number of
+requests that the engines accept, so that the actor can refuse the others with status 429."""
 
 _services: list[Any] = []
 """Handles of the services that this process started; Ray stops an actor once all its handles are gone."""
@@ -90,7 +91,7 @@ def _create_actor(name: str, namespace: str, options: EngineOptions, num_engines
     import ray
 
     if not ray.is_initialized():
-        raise ConfigError("this process is in no Ray cluster; call ray.init() before start_reward_service()")
+        raise ConfigError("this process is not in a Ray cluster; call ray.init() before start_reward_service()")
     actor = ray.remote(RewardInferenceService).options(
         name=name, namespace=namespace, num_cpus=0, max_concurrency=MAX_CONCURRENCY
     )

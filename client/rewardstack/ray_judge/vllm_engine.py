@@ -1,8 +1,8 @@
 """Run a vLLM engine as a Ray actor that serves vLLM's API without a port.
 
 The actor calls vLLM's web application in its own process. So chat templates, structured outputs, token probabilities,
-usage and errors are the same as with `vllm serve`. The service does not forward paths that change weights
-(`service.METHODS`).
+usage and errors are the same as with `vllm serve`. The service does not forward requests that change
+weights (`service.METHODS`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FrozenVllmEngine:
         return os.getpid()
 
     async def request(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        """Answer a request with the status and the body.
+        """Answer a request; return the status and the body of the response.
 
         Args:
             method: `GET` or `POST`.

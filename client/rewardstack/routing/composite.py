@@ -6,15 +6,17 @@
 - `"zero"`: the part counts as 0.
 - `"skip"`: the part is left out.
 
-With `"zero"` and `"skip"`, the composite's reason names the part, and its status is `fallback` if the part failed. A
-sum, a majority or a cascade always needs at least one part with a value.
+With `"zero"` and `"skip"`, the composite's reason names the part. If the part failed, the composite's status is
+`fallback`. A sum, a majority or a cascade always needs at least one part with a value.
 
-In a gate, a `check` without a value closes the gate under `"zero"` and opens it under `"skip"`. Under `"skip"`, a gate
-that is open needs a value of `then`.
+In a gate, a `check` without a value closes the gate under `"zero"` and opens it under `"skip"`. Under `"skip"`, the
+composite has no value if the gate is open and `then` has no value.
 
-In a cascade, a failed part under `"fail"` ends the cascade. After any other part without a value, the next part scores
-the sample. If a later part has a value, its score does not mention the part without one. If the last part has no value
-but an earlier one had, the value is 0 under `"zero"`, and the last value of an earlier part under `"skip"`.
+If a part of a cascade has no value, the next part scores the sample. The only exception is a failed part under
+`"fail"`, which ends the cascade. If a later part has a value, the score of that part replaces the earlier scores, and
+does not mention the parts without a value. If the last part has no value, but an earlier part had one, the result
+depends on `on_part_error`: under `"fail"`, the cascade has no value; under `"zero"`, its value is 0; under `"skip"`,
+its value is that of the last part with a value.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class Part:
     """A part of a composite route.
 
     Args:
-        route: the `data_source` with which the part is scored.
+        route: the `data_source` whose route scores the part.
         weight: the part's factor in a sum.
         at_least: the lowest value that opens a gate, or that decides a cascade; None for no minimum.
         unsure: values between these bounds (exclusive) do not decide a cascade; None for no such range.
@@ -178,8 +180,8 @@ class Cascade:
     def _merge(self, earlier: Score, part: Part, score: Score) -> Score:
         """Return an item's score after one more part.
 
-        This is the part's `score` if it has a value, or if `earlier` has none. Otherwise, the item gets no value
-        (`fail`), 0 (`zero`), or the value of `earlier` (`skip`).
+        If the part has a value or `earlier` has none, this is the part's `score`. If only `earlier` has a value, the
+        item gets no value (`fail`), 0 (`zero`), or the value of `earlier` (`skip`).
         """
         if score.value is not None or earlier.value is None or self.on_part_error == "fail":
             return score
@@ -203,9 +205,10 @@ def part_routes(composite: Composite) -> tuple[str, ...]:
 
 
 def _first_missing(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
-    """Return the score of a composite that a part leaves without a value; None if all parts have values.
+    """Look for a part without a value, and return the composite's score for this case; None if all parts have values.
 
-    The score has the status and reason of the first failed part, or if none failed, of the first unscored part.
+    This score has no value either. Its status and reason are those of the first failed part; if no part failed, they
+    are those of the first unscored part.
     """
     for status in ("failed", "unscored"):
         for part, score in zip(parts, scores, strict=True):
@@ -215,7 +218,7 @@ def _first_missing(parts: Sequence[Part], scores: Sequence[Score]) -> Score | No
 
 
 def _without_value(part: Part, score: Score) -> Score:
-    """Return the score of a composite that has no value because of a part."""
+    """Return a score for the composite. It has no value; its status and reason come from the part's `score`."""
     return Score(None, score.status, f"{part.route}: {score.reason}", score.source, field=score.field)
 
 

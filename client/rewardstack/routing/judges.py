@@ -23,7 +23,8 @@ FIELDS = (
     *("compare", "pairs", "orders", "group_size", "group_wait", "max_group_size", "single_route"),
 )
 SCORE_FIELDS = ("model", "template", "score_range", "options", "compare", "pairs", "orders")
-"""The fields of a judge's table that define its scores, apart from its servers and the groups that it waits for."""
+"""The fields of a judge's table that define its scores. The other fields define, for example, the judge's servers, its
+rate limits, and the sizes of groups."""
 MAX_REPLICAS = 1024
 MAX_PER_MINUTE = 10**12
 MODES = ("listwise", "pairwise")
@@ -37,7 +38,8 @@ class Comparison:
 
     Args:
         mode: `listwise` for all members in one request, `pairwise` for two members per request.
-        pairs: which pairs are compared: `all`, or each member with the next and the last with the first (`circular`).
+        pairs: which pairs are compared. `all`: each member with every other member. `circular`: each member with the
+            next one, and the last member with the first.
         orders: number of orders in which members are shown; 2 to judge each list or pair in reverse order, too.
         group_size: number of members to wait for, across calls; None to compare the members of the same call.
         group_wait: seconds to wait for the members; None for half of the judge's timeout.
@@ -55,7 +57,7 @@ class Comparison:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """These fields of the judge's table, as JSON types; a field with the default value is empty or None."""
+        """The comparison's fields in the table, as JSON types; a field with the default value is empty or None."""
         fields: dict[str, Any] = {"compare": self.mode, "pairs": self.pairs if self.pairs != "all" else None}
         fields |= {"orders": self.orders if self.orders != 2 else None, "group_size": self.group_size}
         fields |= {"group_wait": self.group_wait, "single_route": self.single_route}
@@ -102,7 +104,7 @@ class NamedJudge:
 
     @property
     def verdict_identity(self) -> tuple[object, ...]:
-        """The servers, model and task of the judge; judges with equal values give the same verdicts."""
+        """The servers, model and task of the judge. Judges with the same identity give the same verdicts."""
         task = self.template, self.score_range, dict(self.options), self.comparison
         return frozenset(self.base_url), self.model, *task
 
@@ -163,7 +165,7 @@ def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJu
     if judge.base_url and "replicas" in parsed.fields:
         raise parsed.error("replicas", "is for judges that `make up` starts; leave it out, or leave out base_url")
     if not judge.base_url and not judge.model:
-        raise parsed.error("", "needs base_url; or set model, and `make up` starts the judge")
+        raise parsed.error("", "needs base_url, or model if `make up` is to start the judge")
     return judge
 
 
@@ -199,7 +201,9 @@ def _comparison(table: NamedTable) -> Comparison | None:
 def _seconds(table: NamedTable, field: str) -> float | None:
     value = table.fields.get(field)
     if field in table.fields and not (is_finite(value) and 0 < value <= MAX_TIMEOUT):
-        raise table.error(field, f"must be seconds above 0 and at most {MAX_TIMEOUT:g}, got {str(value)[:50]!r}")
+        raise table.error(
+            field, f"must be a number of seconds above 0 and at most {MAX_TIMEOUT:g}, got {str(value)[:50]!r}"
+        )
     return None if value is None else float(value)
 
 
@@ -216,7 +220,7 @@ def _template(table: NamedTable, folder: Path) -> str:
 
 
 def _score_range(table: NamedTable) -> tuple[float, ...] | None:
-    """Return the two values, whose type the judge scorer checks; None if there is no such field."""
+    """Return the two values; None if the field is missing. The judge scorer checks their types."""
     value = table.fields.get("score_range")
     ends = plain(value)
     if ends is None:

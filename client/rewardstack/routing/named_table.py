@@ -11,7 +11,8 @@ from rewardstack.errors import RouteError, SettingsError
 from rewardstack.settings import parse_urls
 
 _NAME = re.compile(r"(?!v\d)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-"""Matches names that are valid at the end of a URL path. A name such as `v1` would look like an API version."""
+"""Matches names that are valid at the end of a URL path. It does not match names such as `v1`, because they would look
+like an API version in the path."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
@@ -37,15 +38,15 @@ class NamedTable:
             kind: `judges` or `reward_models`.
             name: name of the judge or reward model.
             table: the table.
-            allowed: the names of its possible fields.
+            allowed: the names of the fields that the table may have.
 
         Raises:
-            RouteError: a name is invalid, or `table` is not a mapping.
+            RouteError: the name of the table or of a field is invalid, or `table` is not a mapping.
         """
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             why = (
-                "a name has letters, digits, `_`, `-` and `.`, the first one a letter or a digit, "
-                "and is no version (`v1`)"
+                "a name has letters, digits, `_`, `-` and `.` (at most 64), begins with a letter or a digit, "
+                "and does not look like an API version (`v1`)"
             )
             raise RouteError(f"{kind}: {why}; got {str(name)[:64]!r}", kind)
         if not isinstance(table, Mapping):
@@ -73,7 +74,8 @@ class NamedTable:
         """Return the environment variable that holds the key; empty if the field is missing.
 
         Args:
-            otherwise: end of the error about a missing `base_url`; says which variable has the key in that case.
+            otherwise: end of the error message if the table has `api_key_env`, but no `base_url`. This text names the
+                variable that holds the key for tables without `base_url`.
         """
         name = self.fields.get("api_key_env", "")
         # The error does not show the value, which may be the key itself.

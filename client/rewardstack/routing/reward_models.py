@@ -16,9 +16,9 @@ from rewardstack.score import ON_ERROR, OnError
 
 KIND = "reward_models"
 REWARD_MODEL = "reward_model"
-"""The route of the environment's reward model (`REWARD_MODEL_SERVER_URL`)."""
+"""The built-in route to the reward model at `REWARD_MODEL_SERVER_URL`."""
 DEFAULT_FLOOR = -20.0
-"""Value of a response that is too long for the environment's reward model; lower than most logits."""
+"""Value of a response that is too long for the model of the route `REWARD_MODEL`; lower than most logits."""
 FIELDS = (
     *("base_url", "model", "api_key_env", "api", "template", "outputs", "activation", "steps"),
     *(*SHAPING, "floor", "on_error"),
@@ -35,7 +35,7 @@ class Steps:
     """How a process reward model scores the steps of a response.
 
     Args:
-        tag: token to insert after each step, such as `<extra_0>`, at which the model predicts whether the step is
+        tag: token to insert after each step, such as `<extra_0>`. At this token, the model predicts whether the step is
             right.
         separator: text between the steps of a response.
         aggregate: how to combine the probabilities of the steps.
@@ -112,7 +112,7 @@ def parse_reward_model(name: str, table: object) -> tuple[RewardModel, Shaping, 
         model=parsed.text("model"),
         api=parsed.choice("api", get_args(Api), "vllm"),
         template=parsed.text("template"),
-        api_key_env=parsed.api_key_env("REWARD_MODEL_SERVER_URL has REWARD_MODEL_SERVER_API_KEY"),
+        api_key_env=parsed.api_key_env("a reward model without base_url uses REWARD_MODEL_SERVER_API_KEY"),
         outputs=_outputs(parsed),
         activation=parsed.choice("activation", get_args(Activation), "none"),
         steps=_steps(parsed) if "steps" in parsed.fields else None,
@@ -133,10 +133,13 @@ def _check_template(model: RewardModel) -> None:
     if model.api == "vllm":
         if model.template:
             others = ", ".join(api for api in get_args(Api) if api != "vllm")
-            raise model.error("template", f"is for api = {others}; vLLM applies the model's chat template")
+            raise model.error("template", f"is for api = {others}; leave it out: vLLM applies the chat template")
         return
     if "{CANDIDATE_SOLUTION}" not in model.template:
-        why = f"api = {model.api} needs a text with {{CANDIDATE_SOLUTION}}, and {{PROBLEM}} where the model reads it"
+        why = (
+            f"api = {model.api} needs a text with {{CANDIDATE_SOLUTION}}, and with {{PROBLEM}} if the model reads the "
+            "problem"
+        )
         raise model.error("template", why)
     if model.steps is not None:
         raise model.error("steps", f"needs api = vllm; {model.api} does not return a value for each step")
@@ -149,7 +152,7 @@ def _shaping(table: NamedTable, unshaped: Bounds) -> Shaping:
     if "floor" not in table.fields:
         low = shaping.bounds(unshaped)[0]
         if math.isinf(low):
-            why = "needs floor, the value of a response that is too long for the model, or clip = [low, high]"
+            why = "missing; set the value of a response that is too long for the model, or set clip = [low, high]"
             raise table.error("floor", why)
         return replace(shaping, floor=low)
     floor = table.fields["floor"]
@@ -179,7 +182,7 @@ def _steps(table: NamedTable) -> Steps:
         if not isinstance(value.get(field, "x"), str) or not value.get(field, "x"):
             raise table.error(f"steps.{field}", f"must be a non-empty string, got {value[field]!r}")
     if "tag" not in value:
-        raise table.error("steps.tag", "missing; name the token behind each step, such as <extra_0>")
+        raise table.error("steps.tag", "missing; name the token to insert after each step, such as <extra_0>")
     aggregate = value.get("aggregate", "min")
     if aggregate not in get_args(Aggregate):
         raise table.error("steps.aggregate", f"must be one of {', '.join(get_args(Aggregate))}, got {aggregate!r}")

@@ -44,10 +44,10 @@ class Leaf:
 
     Args:
         kind: kind of the scorer: `rule`, `judge`, `embedding` or `reward_model`.
-        target: argument of the scorer, such as the name of a reward function; empty to use the text after the route's
-            name in the source.
-        judge: the judge in a routes file; None for the environment's judge and for other kinds.
-        reward_model: the reward model; None for other kinds.
+        target: argument of the scorer, such as the name of a reward function. If it is empty, the argument is the part
+            of the source after the route's name.
+        judge: the judge in a routes file; None for the judge at `LLM_JUDGE_SERVER_URL`, and for other kinds of scorers.
+        reward_model: the reward model; None for other kinds of scorers.
     """
 
     kind: str
@@ -78,11 +78,12 @@ class Route:
     Args:
         name: the source or the prefix.
         target: the leaf or composite that scores the samples.
-        exact: True to match only `name`, and sources that begin with `name` and `_`; False to match any suffix.
-        on_error: policy for samples without a score; None for `raise` if values can be negative, else for the scorer's
-            policy (composites: `zero`).
+        exact: True to match the source `name`, and sources that begin with `name` and an underscore; False to match all
+            sources that begin with `name`.
+        on_error: policy for samples without a score; None for the default. If the route's values can be negative, the
+            default is `raise`. If not, the default is the scorer's policy for a leaf, and `zero` for a composite.
         is_replaceable: whether another route of the same name may replace this route.
-        shaping: shaping of the route's values; None for none.
+        shaping: shaping of the route's values; None to leave the values unchanged.
     """
 
     name: str
@@ -111,7 +112,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class _ResolvedRoute:
-    """A source's route and what follows from it; `RouteTable` has a method for each field."""
+    """A source's route and properties derived from the route; `RouteTable` has a method for each field."""
 
     route: Route
     bounds: Bounds
@@ -123,8 +124,9 @@ class RouteTable:
     """All routes; the route with the longest matching prefix scores a source.
 
     A route matches its name and every source that begins with its name and an underscore, so `gsm8k_train` needs no
-    route. A misspelled longer name matches a shorter one, too: `math_verifer` is scored by `math`, not by
-    `math_verifier`. A warning then names the route that is probably meant.
+    route. For this reason, a misspelled source can match a shorter route than the one that is meant: `math_verifer`
+    (without the second `i`) is scored by `math`, not by `math_verifier`. A warning then names the route that is
+    probably meant.
     """
 
     def __init__(self, routes: Iterable[Route] = ()) -> None:
@@ -134,7 +136,7 @@ class RouteTable:
             self.add(route)
 
     def add(self, route: Route) -> None:
-        """Add a route, or replace the route of the same name if that is `is_replaceable`.
+        """Add a route, or replace the route of the same name if that route is replaceable.
 
         Raises:
             RouteError: another route has this name and is not replaceable.
@@ -169,7 +171,10 @@ class RouteTable:
         return any(judge.comparison is not None for judge in self.judges.values())
 
     def check_judges(self) -> None:
-        """Raise RouteError if a composite uses a judge twice, or needs the agreement of a part without votes."""
+        """Raise RouteError if a composite uses a judge twice, or a cascade sets `agreement` for a part without votes.
+
+        Of the scorers, only judges have votes.
+        """
         for route in self:
             if not isinstance(route.target, Leaf):
                 self._check_duplicate_judges(route.name, part_routes(route.target))
@@ -183,18 +188,18 @@ class RouteTable:
         for index, (part, identity) in enumerate(judges):
             for earlier, other in judges[:index]:
                 if identity == other:
-                    why = f"{earlier!r} and {part!r} ask the same judge for the same; give them different ones"
+                    why = f"{earlier!r} and {part!r} ask the same judge the same question; use different judges"
                     raise RouteError(f"route {name!r}: {why} (`[judges.NAME]`)", name)
 
     def _check_votes(self, name: str, cascade: Cascade) -> None:
         for part in cascade.parts:
             leaf = self._leaf(part.route) if part.agreement is not None else None
             if leaf is not None and leaf.kind != "judge":
-                why = f"{part.route!r} has no votes that could agree; leave it out, or take a judge"
+                why = f"{part.route!r} has no votes that could agree; leave agreement out, or use a judge"
                 raise RouteError(f"route {name!r}, cascade.agreement: {why}", "cascade.agreement")
 
     def _leaf(self, source: str) -> Leaf | None:
-        """Return the leaf that scores a source, directly or through composites of one part; None if there is none."""
+        """Return the leaf that scores a source, directly or through composites of one part; None if no leaf does."""
         seen: set[str] = set()
         while source not in seen:
             seen.add(source)
@@ -211,17 +216,20 @@ class RouteTable:
         """Return the route that matches `source`.
 
         Raises:
-            UnknownSourceError: no route matches `source`, or a part of its route; the error lists the known routes.
+            UnknownSourceError: no route matches `source` or a part of its route; the error lists the known routes.
             RouteError: the route contains itself.
         """
         return self._find(source).route
 
     def has_single_reference(self, source: str) -> bool:
-        """Return whether a list as ground truth of `source` is one reference rather than several, as for `code`."""
+        """Return whether a ground truth that is a list is one reference; if not, each of its items is a reference.
+
+        For example, a list of tests is one reference of the reward function `code`.
+        """
         return self._find(source).has_single_reference
 
     def comparisons(self, source: str) -> tuple[Comparison, ...]:
-        """Return the comparisons of groups in a source's route; empty if all its parts score each sample alone."""
+        """Return how the judges in a source's route compare groups; empty if no judge of the route compares groups."""
         return self._find(source).comparisons
 
     def bounds(self, source: str) -> Bounds:
@@ -272,7 +280,9 @@ class RouteTable:
         """Raise RouteError if a route with negative values has the policy `zero`, which would reward failures."""
         for route in self:
             if route.on_error == "zero" and (low := self.bounds(route.name)[0]) < 0:
-                why = f"its values go down to {low:g}, so zero would be a good score; choose raise or none, or clip"
+                why = (
+                    f"its values go down to {low:g}, so zero would be a good score; choose raise or none, or clip at 0"
+                )
                 raise RouteError(f"route {route.name!r}, on_error: {why}", "on_error")
 
     def _check(self, route: Route, ancestors: tuple[str, ...]) -> None:
@@ -308,7 +318,7 @@ class RouteTable:
         return UnknownSourceError(message, "data_source")
 
     def _warn_if_misspelled(self, source: str, route: Route) -> None:
-        """Log once if the source is probably a misspelling of a longer route with the same prefix."""
+        """Log once if the source probably misspells another route, whose name begins with the name of `route`."""
         longer = [name for name in self._routes if name.startswith(route.name) and len(name) > len(route.name)]
         if longer and source != route.name:
             with import_lock:
@@ -316,7 +326,7 @@ class RouteTable:
             warn_of_misspelled_suffix(route.name, source, tuple(longer))
 
     def _best_match(self, source: str) -> Route | None:
-        """Return the longest route that matches a source; None if there is none."""
+        """Return the route with the longest name that matches a source; None if no route matches."""
         matching = (route for route in self._routes.values() if route.matches(source))
         return max(matching, key=lambda route: len(route.name), default=None)
 

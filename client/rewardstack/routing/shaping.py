@@ -20,10 +20,11 @@ NOT_NEGATIVE: Bounds = (0.0, math.inf)
 UNIT: Bounds = (0.0, 1.0)
 BELOW_ZERO: Bounds = (-math.inf, 1.0)
 FLOORED = -sys.float_info.max
-"""The value that a scorer returns for a response that a reward model cannot score, because it is too long or has no
-steps; shaping replaces the value by `floor`."""
+"""The value that a scorer returns for a response that a reward model cannot score, because the response is too long or
+has no steps. Shaping replaces this value by `floor`."""
 RULE_BOUNDS: dict[str, Bounds] = {"overlong": (-math.inf, 0.0)}
-"""Bounds of reward functions with negative values. All others, also custom ones, are assumed to be `NOT_NEGATIVE`."""
+"""Bounds of reward functions with negative values. All other reward functions, including custom ones, are assumed to
+have the bounds `NOT_NEGATIVE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,8 @@ class Shaping:
         scale: factor; not 0.
         shift: summand.
         clip: lowest and highest value; None for no bounds.
-        floor: final value of a response with the value `FLOORED`; None for the lower bound of `clip`. Reward models
-            always have one of the two.
+        floor: value that replaces `FLOORED`; it is neither scaled nor clipped. None for the lower bound of `clip`. The
+            route of a reward model always has a floor.
     """
 
     scale: float = 1.0
@@ -59,7 +60,7 @@ class Shaping:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The shaping as fields of a table, without default values, and with `floor`."""
+        """The shaping as fields of a table, including `floor`; fields with default values are left out."""
         values = {"scale": (self.scale, 1.0), "shift": (self.shift, 0.0)}
         fields: dict[str, Any] = {name: value for name, (value, default) in values.items() if value != default}
         fields |= {} if self.clip is None else {"clip": list(self.clip)}
@@ -121,7 +122,7 @@ def _sum_bounds(composite: WeightedSum, parts: Sequence[Bounds]) -> Bounds:
         (part.weight, part_bounds) for part, part_bounds in zip(composite.parts, parts, strict=True) if part.weight
     ]
     if composite.on_part_error == "skip" and weighted:
-        # Any part may be the only one with a value, and then has the weight of all parts.
+        # If only one part has a value, it gets the weight of all parts. This can happen to each part.
         total_weight = sum(weight for weight, _ in weighted)
         low, high = min(low for _, (low, _) in weighted), max(high for _, (_, high) in weighted)
         return total_weight * low, total_weight * high

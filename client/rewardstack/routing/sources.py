@@ -26,14 +26,15 @@ DATA_SOURCES: Mapping[str, str] = {
     "numina_olympiads": "math",
     **dict.fromkeys(("codecontests", "apps", "codeforces", "taco", "livecodebench"), "code"),
 }
-"""The reward function for each data set. `math_dapo` and `math_dapo_reasoning` are not listed, because the
-route `math` matches them as their prefix."""
+"""The reward function for each data set. `math_dapo` and `math_dapo_reasoning` are not listed. The route `math` matches
+them, because their names begin with `math_`."""
 PREFIXES: Mapping[str, str] = {"aime": "math"}
 """The reward function for each prefix of a data set's name."""
 
-_OWN_FUNCTION = "a reward function of your own can (REWARD_FUNCTIONS), behind a route (REWARDSTACK_ROUTES)"
+_OWN_FUNCTION = "write a reward function (REWARD_FUNCTIONS), and add a route to it (REWARDSTACK_ROUTES)"
 _SEARCH_R1 = (
-    f"no reward function here compares words as Search-R1 does, without case, articles and punctuation; {_OWN_FUNCTION}"
+    "no built-in reward function compares words as Search-R1 does, ignoring case, articles and punctuation; "
+    f"{_OWN_FUNCTION}"
 )
 UNSUPPORTED: Mapping[str, str] = {
     "searchR1_": _SEARCH_R1,

@@ -36,7 +36,7 @@ else:
 TABLES = ("routes", "judges", "reward_models")
 """The tables of a routes file."""
 KINDS = ("route", "sum", "majority", "gate", "cascade")
-"""The kinds of composites. A route's table has exactly one field with one of these names, which contains the parts."""
+"""The kinds of composites. Exactly one field of a route's table has one of these names; it contains the parts."""
 OPTIONS = {
     "route": (),
     "sum": ("weight",),
@@ -45,14 +45,14 @@ OPTIONS = {
     "then": (),
     "cascade": ("at_least", "unsure", "agreement"),
 }
-"""The fields that a part may have in addition to `route`, by the field that contains the part."""
+"""For each field that contains parts, the fields that such a part may have in addition to `route`."""
 LISTS: dict[str, type[WeightedSum | Majority | Cascade]] = {
     "route": Cascade,
     "sum": WeightedSum,
     "majority": Majority,
     "cascade": Cascade,
 }
-"""The composite class for each kind of route with a list of parts."""
+"""The class of each kind of composite that is parsed as a list of parts; `route` is a cascade with one part."""
 
 
 def load_routes(path: str) -> list[Route]:
@@ -151,7 +151,11 @@ def parse_route(name: str, spec: object) -> Route:
 
 
 def definition(route: Route) -> dict[str, Any]:
-    """Return a route as JSON types: a composite's table, or the kind, target, and judge or reward model of a leaf."""
+    """Return a route as JSON types.
+
+    For a composite, the result is its table. For a leaf, the result has the scorer's kind and target, and the judge or
+    reward model if there is one.
+    """
     target = route.target
     table: dict[str, Any]
     if isinstance(target, Leaf):
@@ -184,9 +188,10 @@ def _part_definition(part: Part) -> dict[str, Any]:
 
 
 def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return the definitions of the routes for `sources`, and of all their parts, by source.
+    """Return the definition of the route of each source, by source.
 
-    Named judges and reward models are reduced to the fields on which scores depend.
+    Besides `sources`, the result contains all sources to which their routes send samples, directly or indirectly (see
+    `linked_sources`). Named judges and reward models are reduced to the fields on which scores depend.
 
     Raises:
         UnknownSourceError: a source has no route.

@@ -1,9 +1,9 @@
 """Count the requests and tokens that samples use on model servers, and enforce the limits of a run.
 
-A request counts when it is sent, even if it fails. Tokens count when a reply reports them, so requests that are in
-flight when the token limit is reached can exceed it. A run can exceed the request limit for two reasons only: trial
-requests to judges (`judge.calls`) are counted but never refused, and while Redis is unavailable, each process counts
-alone.
+A request counts when it is sent, even if it fails. Tokens count when a reply reports them, so a run can exceed the
+token limit by the tokens of the requests that are in flight. A run can exceed the request limit for two reasons only:
+trial requests to judges (`judge.calls`) are counted but never refused, and while Redis is unavailable, each process
+counts alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 
 USAGE = b'"usage"'
 TOKENS = re.compile(rb'"(prompt|completion)_tokens":\s{0,8}(\d{1,12})\b')
-"""Matches the token counts in the JSON of a reply. Text that the model wrote cannot match: its quotes are escaped."""
+"""Matches the token counts in the JSON of a reply. Text that the model wrote cannot match, because JSON escapes the
+quotation marks in it."""
 RESERVE_SCRIPT = """
 local before = redis.call('HMGET', KEYS[1], 'requests', 'tokens', ARGV[9] .. ':requests', ARGV[9] .. ':tokens')
 local function missing(stored, reported, increment)
@@ -44,9 +45,9 @@ return {granted, requests + granted, tokens}
 """
 """Lua script that adds a process's unreported usage to the run's total, and grants requests within the limits.
 
-The process also sends the last total that it knows, which restores the run's total if Redis has lost it. Redis stores
-how much each process has reported, so a report that the process repeats because Redis did not reply in time counts
-once.
+The process also sends the last total that it knows, which restores the run's total if Redis has lost it. If Redis does
+not reply in time, the process reports the same usage again. Redis stores how much each process has reported, so usage
+that is reported twice counts once.
 """
 
 log = logging.getLogger(__name__)
@@ -54,8 +55,8 @@ log = logging.getLogger(__name__)
 OnUsage = Callable[[str, Usage], None]
 """Callback that receives a scorer's source and a change of its usage.
 
-It is called when a request is sent (adds one to `requests` and `uncounted`), and when the reply reports tokens (adds
-the tokens, and subtracts one from `uncounted`).
+When a request is sent, the change adds one to `requests` and one to `uncounted`. When the reply reports tokens, a
+second change adds these tokens and subtracts one from `uncounted`.
 """
 
 
@@ -73,9 +74,9 @@ class Count(NamedTuple):
 class Budget:
     """The usage and limits of a run; belongs to one event loop.
 
-    With a run ID and Redis, all processes of the run share one count in Redis; otherwise each process counts alone.
-    While Redis is unavailable, each process counts alone and adds its usage to Redis later. Calls of `admit` that
-    wait for Redis at the same time share one command.
+    With a run ID, Redis and a limit, all processes of the run share one count in Redis. Otherwise each process counts
+    alone. While Redis is unavailable, each process counts alone and adds its usage to Redis later. Calls of `admit`
+    that wait for Redis at the same time share one command.
 
     Args:
         link: the connection to Redis.
@@ -108,7 +109,7 @@ class Budget:
         if any(self._limits) and not self._shared:
             self._log_once(
                 "alone",
-                f"{MAX_REQUESTS} and {MAX_TOKENS} hold for this process alone: for all processes of a run together set "
+                f"{MAX_REQUESTS} and {MAX_TOKENS} limit only this process; to limit all processes of a run, set "
                 + ("REWARDSTACK_RUN_ID" if not self._run_id else "REWARD_CACHE_URL, with REWARD_CACHE on"),
             )
 
@@ -156,7 +157,10 @@ class Budget:
                     waiter.set_result(position < granted)
 
     async def _reserve(self, wanted: int) -> int:
-        """Return how many of the `wanted` requests are granted, by Redis or, if it does not answer, by this process."""
+        """Report the unreported usage to Redis, and return how many of the `wanted` requests Redis grants.
+
+        If Redis does not answer, return how many requests `_reserve_locally` grants.
+        """
         total, unreported = self._total, self._unreported
         last_seen = total.plus(-unreported.requests, -unreported.tokens)
         arguments = wanted, *last_seen, *unreported, *self._limits, self._ttl, self._process, *self._reported
@@ -194,7 +198,7 @@ class Budget:
         whose = f"the run {self._run_id!r}" if self._shared else "this process"
         other = "set another REWARDSTACK_RUN_ID" if self._shared else "start another process"
         spends = f"{whose} has spent {spent:,} of {limit:,} {what} of model servers"
-        return BudgetError(f"{name}: {spends}; raise it, or {other}", name)
+        return BudgetError(f"{name}: {spends}; raise the limit, or {other}", name)
 
     def _log_once(self, what: str, message: str) -> None:
         if what not in self._logged:
@@ -216,7 +220,7 @@ class Meter:
         budget: the budget of the run.
         source: the scorer's source, such as `llm_judge`.
         on_usage: callback that receives each change of the usage.
-        bounded: whether `admit` raises if the run has reached a limit; otherwise requests are only counted.
+        bounded: whether `admit` raises if the run has reached a limit; if False, requests are only counted.
     """
 
     __slots__ = ("_bounded", "_budget", "_completion", "_counted", "_on_usage", "_prompt", "_sent", "_source")
@@ -232,7 +236,7 @@ class Meter:
         self._sent = self._counted = self._prompt = self._completion = 0
 
     async def admit(self) -> None:
-        """Count a request that is about to be sent; raise as `Budget.admit` does if the meter is bounded."""
+        """Count a request that is about to be sent. If the meter is bounded, raise as `Budget.admit` does."""
         if self._bounded:
             await self._budget.admit()
         else:
@@ -254,7 +258,7 @@ class Meter:
         self._on_usage(self._source, Usage(0, prompt, completion, -1))
 
     def pop(self) -> Usage | None:
-        """Return the usage since the last call, and reset it; None if there is none."""
+        """Return the usage since the last call, and start a new count; return None if nothing was counted."""
         if not (self._sent or self._counted):
             return None
         usage = Usage(self._sent, self._prompt, self._completion, self._sent - self._counted)

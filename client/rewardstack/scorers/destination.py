@@ -1,4 +1,4 @@
-"""Choose the server that scores a sample: its `server_url`, else the servers in the environment or the routes file.
+"""Choose the server for a sample: the sample's `server_url`, else the servers in the environment or the routes file.
 
 The configured API key is sent only to the configured servers, so a sample that names its own server cannot steal the
 key.
@@ -47,7 +47,8 @@ class Servers:
         api_key: the API key, which is sent to these servers only.
         start: how to start a server, for the error if `urls` is empty.
         headers: name of the variable with extra headers, which may contain a key; empty for none.
-        key_variable: name of the variable with the key; empty if it is `variable` with `_API_KEY` in place of `_URL`.
+        key_variable: name of the variable with the key. If empty, the name is made from `variable`, with `_API_KEY` in
+            place of `_URL`.
     """
 
     def __init__(
@@ -60,7 +61,12 @@ class Servers:
         self._headers = headers
 
     def with_key_hint(self, error: RejectedError, destination: Destination) -> RejectedError:
-        """Return an error that says where the key is set, if the server refuses the key; else return `error`."""
+        """If `error` is about a refused key, return an error that also says where the key is set; else return `error`.
+
+        Args:
+            error: the error of a server.
+            destination: the servers and the key of the request.
+        """
         if error.status not in KEY_REFUSED or isinstance(error, RefusedKeyError):
             return error
         return RefusedKeyError(f"{error}; {self._key_hint(destination)}", error.status)

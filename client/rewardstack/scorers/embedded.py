@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 def is_rule_local(settings: Settings) -> bool:
     """Return whether rules run on this machine: no reward server is set, and the rules are installed.
 
-    If `REWARDSTACK_ENDPOINTS` is set, rules never run here, because a reward server may later be added to its file.
+    If `REWARDSTACK_ENDPOINTS` names a file, rules never run here, because the file may later name a reward server.
     """
     return not (settings.reward_server_urls or settings.endpoints) and find_spec("rewardstack_rules") is not None
 

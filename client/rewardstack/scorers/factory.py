@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rewardstack.scorers.rate import RateLimit
 
 CODE_TIMEOUT = 600.0
-"""Minimum timeout of the `code` rule, in seconds, because a batch of programs can be queued for minutes."""
+"""Minimum timeout of the `code` rule, in seconds. It is long, because a batch of programs can be queued for minutes."""
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,8 @@ class Backends:
     Args:
         on_usage: callback that receives each change of the usage of model servers; None for no callback.
         records_requests: whether to record requests and replies in the attribute `recording`.
-        shared_with: backends with which these backends share budgets and rate limits; None for new ones.
+        shared_with: another object of this class, whose budgets and rate limits are used here, too. If None, this
+            object creates its own.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Backends:
     def _judge(
         self, settings: Settings, cache: ResultCache, judges: Mapping[str, NamedJudge], waits: bool, name: str
     ) -> Scorer[Any]:
-        """Return the judge, in a `Relay` if the judge has no URL, but a reward server is set."""
+        """Return the judge, wrapped in a `Relay` if the judge has no URL and a reward server is set."""
         with import_lock:
             from rewardstack.scorers.judge import GroupJudge, Judge, JudgeConfig
         named = JudgeConfig(judges[name]) if name in judges else None
@@ -122,7 +123,7 @@ class Backends:
     def _reward_model(
         self, settings: Settings, cache: ResultCache, models: Mapping[str, RewardModel], name: str
     ) -> Scorer[Any]:
-        """Return the scorer of a reward model, in a `Relay` if the model has no URL, but a reward server is set."""
+        """Return a reward model's scorer, wrapped in a `Relay` if the model has no URL and a reward server is set."""
         with import_lock:
             from rewardstack.scorers.reward_model import READ_FIELDS, RewardModelScorer, urls_of_model
         find = self._pool_finder(settings, f"reward_model:{name}", _reward_model_place, None)
@@ -200,7 +201,10 @@ class Backends:
         return self._rate_limits[key]
 
     def _new_meter(self, cache: ResultCache, settings: Settings) -> NewMeter:
-        """Return a function that creates meters; set the limits of the run's budget, but do not reset its usage."""
+        """Return a function that creates meters for the run's budget.
+
+        The limits of the budget are set to those in `settings`. If the budget exists already, its usage is kept.
+        """
         with import_lock:
             from rewardstack.scorers.budget import Budget, Meter, ignore_usage
         key = cache, settings.run_id
@@ -215,12 +219,12 @@ class Backends:
         """Return a function that returns the endpoint pool for URLs and an API key.
 
         The URLs are from the environment, the routes file or a sample. The first call with given URLs and key creates
-        the pool. If `settings.endpoints` names a file, the pool for its URLs changes with the file.
+        the pool. If `settings.endpoints` names a file, the pool for the file's URLs is updated when the file changes.
 
         Args:
             settings: the current settings.
             kind: the kind of service, such as `judge:small`; identifies a pool whose URLs can change.
-            place: returns the URLs and the key of this kind of service in given settings.
+            place: returns the URLs and the key of this service, given the settings.
             refused_timeout: maximum time to wait while connections are refused, in seconds; None for no separate limit.
         """
         max_refused = math.inf if refused_timeout is None else refused_timeout
@@ -266,12 +270,17 @@ class Backends:
 
 
 def _reward_model_place(settings: Settings) -> Location:
-    """Return the URLs and the key of reward models in the environment."""
+    """Return the URLs and the key that the environment sets for reward models."""
     return settings.reward_model_urls, settings.reward_model_api_key
 
 
 def _judge_place(named: JudgeConfig | None, settings: Settings) -> Location:
-    """Return the URLs and the key of a judge in the environment; both are empty for a judge with its own `base_url`."""
+    """Return the URLs and the key that the environment sets for a judge; both are empty if the judge has a `base_url`.
+
+    Args:
+        named: the judge if a routes file defines it; None for the environment's judge.
+        settings: the settings.
+    """
     if named is None:
         return settings.judge_urls, settings.judge_api_key
     return (named.urls(settings), settings.judge_api_key) if named.has_environment_url else ((), "")
@@ -288,6 +297,6 @@ def _embedded_or_remote(name: str, remote: RemoteRule, settings: Settings) -> Sc
 def _warn_of_limits() -> None:
     log.warning(
         "%s and %s limit only this process's requests to model servers, not those of the reward server; "
-        "set them there, too",
+        "set them on the reward server, too",
         *(MAX_REQUESTS, MAX_TOKENS),
     )

@@ -28,8 +28,8 @@ JUDGE_FIELDS = (
     *(*JUDGE_OPTIONS, "problem", "messages", "rubrics", "images"),
     *("group_id", "group_size", "rollout_index"),
 )
-"""The fields that a `Relay` sends for a judge: `Judge.portable` puts the task into `problem` and the criteria into
-`rubrics`, whichever fields the sample has for them."""
+"""The fields that a `Relay` sends for a judge. A sample may have the task and the criteria in other fields;
+`Judge.portable` puts them into `problem` and `rubrics`."""
 EMBEDDING_FIELDS = (
     *("length_penalty", "length_threshold"),
     *("prompt_name", "prompt_prefix", "truncate", "model", "model_name"),

@@ -17,7 +17,7 @@ WINDOW = 60.0
 MAX_SLEEP = 1.0
 """Maximum time until a waiting sample is checked again, in seconds.
 
-A sample may fit earlier than computed, because `RateLimit.correct` can lower the usage of other samples.
+A sample may fit into the window sooner than computed, because `RateLimit.correct` can lower the usage of other samples.
 """
 
 
@@ -54,13 +54,16 @@ class RateLimit:
 
     @property
     def last_progress(self) -> float:
-        """The current time, because a sample that waits here counts as making progress."""
+        """The current time.
+
+        `SharedDeadline` thus sees progress for as long as a sample waits here, and the sample does not time out.
+        """
         return time.monotonic()
 
     async def admit(self, requests: int, tokens: int, deadline: SharedDeadline) -> Reservation:
         """Wait until a sample may be sent; return a reservation to pass to `correct`.
 
-        A sample that exceeds a limit on its own is sent once the window is empty.
+        A sample that exceeds a limit on its own is sent as soon as the window is empty.
 
         Args:
             requests: number of requests that the sample needs.
@@ -78,7 +81,14 @@ class RateLimit:
         return reservation
 
     def correct(self, reservation: Reservation, requests: int, tokens: int | None) -> None:
-        """Replace a sample's estimate with its actual usage; `tokens` is None if not all replies report tokens."""
+        """Replace a sample's estimate with its actual usage.
+
+        Args:
+            reservation: the result of `admit` for the sample.
+            requests: number of requests that were sent.
+            tokens: number of tokens that the sample used. If not all replies report tokens, it is None, and the
+                estimated number of tokens stays.
+        """
         if reservation.is_counted:
             self._add_to_sums(reservation, -1)
             reservation.requests, reservation.tokens = requests, reservation.tokens if tokens is None else tokens

@@ -47,12 +47,12 @@ class TextApi:
             if not outputs or not all(map(math.isfinite, outputs)):
                 raise ValueError("no finite numbers")
         except (LookupError, TypeError, ValueError, RecursionError) as error:
-            raise ReplyError(f"not a reply of {self.path}: {error}") from None
+            raise ReplyError(f"not a valid reply to {self.path}: {error}") from None
         return outputs
 
 
 def _read_tei_scores(reply: Any) -> list[float]:
-    """Return the scores in a reply of TEI in the order of the model's outputs; TEI sorts them by score."""
+    """Return the scores in the order of the model's outputs; TEI sorts its reply by score."""
     [classes] = reply
     if len(classes) == 1:
         return [classes[0]["score"]]
@@ -65,14 +65,15 @@ APIS: Mapping[str, TextApi] = {
         "/predict", lambda _, text: {"inputs": [[text]], "raw_scores": True, "truncate": False}, _read_tei_scores
     ),
     "openrlhf": TextApi("/get_reward", lambda _, text: {"query": [text]}, lambda reply: reply["rewards"]),
-    # SGLang's `/v1/classify` returns the softmax of one logit, which is always 1.
+    # `/v1/embeddings` returns the logit. `/v1/classify` cannot be used: it returns the softmax of the logit, and the
+    # softmax of a single number is always 1.
     "sglang": TextApi(
         "/v1/embeddings",
         lambda model, text: {"model": model or "default", "input": text},
         lambda reply: reply["data"][0]["embedding"][-1:],
     ),
 }
-"""The APIs by the value of a reward model's field `api` in a routes file."""
+"""Maps each value of `api`, a field of reward models in the routes file, to the API that it selects."""
 
 
 def render(template: str, problem: str, candidate: str) -> str:

@@ -53,7 +53,7 @@ RAW_LOGITS = {"use_activation": False, "activation": False}
 TEST_CONVERSATION = [{"role": "user", "content": "What is 6 times 7?"}, {"role": "assistant", "content": "42"}]
 """Conversation that `_check_raw_logits` sends to test a server."""
 TRUSTED_ROLES = ("system", "developer", "user")
-"""Roles whose texts are not written by the policy; control tokens in other texts are neutralized."""
+"""Roles of messages that the policy did not write. Control tokens in messages with other roles are neutralized."""
 
 
 class Sample(NamedTuple):
@@ -111,13 +111,13 @@ class RewardModelScorer(Relayable[Sample]):
             key_variable=model.api_key_env or "REWARD_MODEL_SERVER_API_KEY",
         )
         self._models = Models(Api(find_pool, settings))
-        self._raw_checks: dict[tuple[Destination, str], asyncio.Lock | None] = {}  # None once a server passed
+        self._raw_checks: dict[tuple[Destination, str], asyncio.Lock | None] = {}  # None after the test is passed
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
-        """Return the request for the item; for a process reward model, a score if the response has no steps.
+        """Return the request for the item, or a score without a request.
 
-        This score has the value `FLOORED`, which the route's shaping replaces. With `destination`, the item always gets
-        a request, because the reward server scores it.
+        A process reward model gives a response without steps the value `FLOORED`, which the route's shaping replaces.
+        If `destination` is set, the result is always a request, because the reward server scores the item.
 
         Args:
             item: the item.
@@ -168,7 +168,7 @@ class RewardModelScorer(Relayable[Sample]):
         return BatchKey(1, destination, len(destination.urls) * self._settings.max_connections, sample.prompt)
 
     async def score(self, samples: Sequence[Sample], context: Context) -> list[Score]:
-        """Return the score of the only sample in `samples`; `batch` sets the batch size 1.
+        """Return the score of the only sample in `samples`; `batch` sets the batch size to 1.
 
         Raises:
             ConfigError: the number of the model's outputs does not match the configured weights, or the server does
@@ -281,7 +281,8 @@ class RewardModelScorer(Relayable[Sample]):
         """Test once per server and model that `use_activation` has an effect; some versions of vLLM ignore it.
 
         Raises:
-            ConfigError: the server returns probabilities, which are all close to 1 for good responses.
+            ConfigError: the server returns probabilities. They are close to 1 for all good responses, so they hardly
+                distinguish these responses.
         """
         key = sample.destination, model
         lock = self._raw_checks.setdefault(key, asyncio.Lock())
@@ -302,7 +303,7 @@ class RewardModelScorer(Relayable[Sample]):
             self._raw_checks[key] = None
 
     def _score_of_error(self, error: ServiceError, sample: Sample) -> Score:
-        """Return the score after an error: `FLOORED` for a sample that is too long, else failed, with a remedy."""
+        """Return the score after an error: `FLOORED` if the sample is too long for the model; else a failed score."""
         if isinstance(error, RejectedError):
             error = self._servers.with_key_hint(error, sample.destination)
             if any(words in str(error) for words in (*TOO_LONG, *reward_apis.TOO_LONG)):
@@ -310,7 +311,7 @@ class RewardModelScorer(Relayable[Sample]):
                 return Score(FLOORED, reason=why, source=self.source)
             if error.status == 404:
                 if self._api is not None:
-                    return Score.failed(f"{error}; does api = {self._model.api} fit the server?", self.source)
+                    return Score.failed(f"{error}; check that api = {self._model.api} fits the server", self.source)
                 served = ", ".join(self._models.served_models(sample.destination)) or "(the server reports none)"
                 kind = "a process reward model" if self._model.steps else "a classifier, with --runner pooling"
                 remedy = f"check that the server runs {kind}, and set reward_models.{self._model.name}.model to one of"
@@ -347,7 +348,9 @@ def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     problem, turns = read_task(extra)
     if problem := problem or "\n".join(turn.text for turn in turns if turn.role == "user"):
         return (("user", problem),)
-    raise RequestError("extra_info.problem: missing; a reward model reads the conversation", "extra_info.problem")
+    raise RequestError(
+        "extra_info.problem: missing, and so are messages and prompt; set one of them", "extra_info.problem"
+    )
 
 
 def split_steps(response: str, steps: Steps) -> list[str]:
@@ -358,7 +361,7 @@ def split_steps(response: str, steps: Steps) -> list[str]:
 
 
 def parse_numbers(data: bytes, path: str) -> Any:
-    """Parse the numbers in a reply of `/classify` (one for each output) or `/pooling` (a pair for each step).
+    """Parse the numbers in a reply to `/classify` (one for each output) or `/pooling` (a pair for each step).
 
     Raises:
         ReplyError: the reply is malformed.
@@ -371,7 +374,7 @@ def parse_numbers(data: bytes, path: str) -> Any:
         if not all(row and all(map(math.isfinite, row)) for row in numbers):
             raise ValueError("not finite")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ReplyError(f"not a reply of {path}: {error}") from None
+        raise ReplyError(f"not a valid reply to {path}: {error}") from None
     return numbers[0] if path == "/classify" else numbers
 
 

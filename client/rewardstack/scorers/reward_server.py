@@ -1,8 +1,9 @@
 """Score batches of samples on a reward server (`POST /v1/score`).
 
 `RemoteRule` scores with a reward function of the server. `Relay` lets the server score with a judge, reward model or
-embedding server whose URL this process does not know. `GET /v1/reward_types` lists the server's functions, each with a
-fingerprint for cache keys and the fields of `extra_info` that it reads. Only these fields are sent.
+embedding server whose URL this process does not know. `GET /v1/reward_types` lists the server's functions. The list
+has, for each function, a fingerprint, which is part of cache keys, and the fields of `extra_info` that the function
+reads. Only these fields are sent.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import Fields, field_error, serialization_error
 from rewardstack.core.imports import import_lock
-from rewardstack.core.wire import SERVER_FIELD_ERROR, Record, is_server_field, read_scores, sample_record
+from rewardstack.core.wire import PROGRAMS_OFF, SERVER_FIELD_ERROR, Record, is_server_field, read_scores, sample_record
 from rewardstack.errors import (
     BudgetError,
     RejectedError,
@@ -51,14 +52,12 @@ PROBE = json.dumps({"items": []}).encode()
 """Body of a cheap request that tests an endpoint before real requests are sent to it."""
 TOO_LARGE = 413
 COMMON_FIELDS = frozenset({"prompt", "problem", "question", "data_source"})
-"""Fields that many functions read if present; a sample without them does not cause a misspelling warning."""
+"""Fields that many functions read, but that samples often do not have. So if one of them is missing in a sample, this
+does not cause a warning about a misspelled field."""
 EXPLAIN = "/v1/explain"
 """API path that scores and explains one sample; older servers do not have it."""
 
 P = TypeVar("P")
-
-PROGRAMS_OFF = "CODE: programs are not run here"
-"""Phrase in the error of a server with CODE=off for a sample that contains a program."""
 
 log = logging.getLogger(__name__)
 
@@ -193,7 +192,7 @@ def reward_servers(settings: Settings) -> Servers:
     """Return the environment's reward servers."""
     start = (
         "install rewardstack-rules to run rules in this process (`pip install ./services/rules`), or start a server "
-        "with `make up` and `export REWARD_SERVER_URL=http://localhost:6000`"
+        "with `make up`, then `export REWARD_SERVER_URL=http://localhost:6000`"
     )
     if settings.endpoints:
         start = f"start a server with `make up`, and name it in {settings.endpoints}"
@@ -224,7 +223,11 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         return BatchKey(BATCH, sample[1])
 
     async def keys(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Key | None]:
-        """Return the cache keys, which are the same on the server; raise as `RewardServers.get_reward_type` does."""
+        """Return the cache keys. The server computes the same keys for these samples.
+
+        Raises:
+            ServiceError, ConfigError: see `RewardServers.get_reward_type`.
+        """
         keys: list[Key | None] = [None] * len(samples)
         by_destination: dict[Destination, list[int]] = {}
         for index, (_, destination) in enumerate(samples):
@@ -268,7 +271,13 @@ class Relayable(Scorer[P]):
 
     @abstractmethod
     def prepare(self, item: Item, destination: Destination | None = None) -> P | Score:
-        """Prepare an item for `destination`; by default, the item's server, else the server in the environment."""
+        """Prepare an item.
+
+        Args:
+            item: the item.
+            destination: the server that scores the item. If None, the server that the item names is used. If the item
+                does not name a server, the server in the environment is used.
+        """
 
     @abstractmethod
     def batch(self, sample: P) -> BatchKey:
@@ -299,13 +308,14 @@ class RelayedSample(Generic[P]):
 class Relay(Scorer[RelayedSample[P]]):
     """Sends a scorer's samples to a reward server, because the environment sets no URL of the scorer's service.
 
-    Samples that name their own server (for a judge, the judge's server) are scored directly. All other samples have no
-    cache key here, because the reward server caches their scores.
+    A sample can name its own server of this service, such as a judge, in `server_url`; the scorer then uses that server
+    directly. All other samples have no cache key here, because the reward server caches their scores.
 
     Args:
         scorer: the scorer that uses the service directly.
-        source: the `data_source` that the reward server scores with the same kind of scorer.
-        fields: fields of `extra_info` to send, out of those of the scorer's `portable` item.
+        source: the `data_source` to send. For this `data_source`, the reward server uses a scorer of the same kind as
+            `scorer`.
+        fields: fields of `extra_info` to send if the scorer's `portable` item has them.
         servers: the reward servers.
         allows_server_url: whether samples may name their own server in `extra_info.server_url`.
     """
@@ -343,9 +353,10 @@ class Relay(Scorer[RelayedSample[P]]):
         return RelayedSample(prepared, sendable)
 
     def batch(self, sample: RelayedSample[P]) -> BatchKey:
-        """Return the scorer's batch key, with larger batches for the reward server, which limits concurrency itself.
+        """Return the scorer's batch key, but with larger batches for samples that go to the reward server.
 
-        A group whose members a judge compares stays one batch, which is sent in one request.
+        The reward server limits the concurrency itself. If a judge compares the members of a group, the group is one
+        batch and is sent in one request.
         """
         key = self._scorer.batch(sample.prepared)
         if sample.item is None:
@@ -355,11 +366,11 @@ class Relay(Scorer[RelayedSample[P]]):
         return key._replace(size=BATCH, name=("relayed", key.name), max_in_flight=key.max_in_flight * BATCH)
 
     async def quote(self, samples: Sequence[RelayedSample[P]], context: Context) -> Usage:
-        """Return the estimated usage, because only the reward server can access the service and its cache."""
+        """Return the usage as `estimate` does, because this process can access neither the service nor its cache."""
         return self._scorer.estimate([sample.prepared for sample in samples])
 
     async def keys(self, samples: Sequence[RelayedSample[P]], context: Context) -> list[Key | None]:
-        """Return keys for samples that name their own server, None for all others; raise as the scorer does."""
+        """Return a key for each sample that names its own server, None for other samples; raise as the scorer does."""
         direct = [sample.prepared for sample in samples if sample.item is None]
         keys = iter(await self._scorer.keys(direct, context) if direct else ())
         return [next(keys) if sample.item is None else None for sample in samples]
@@ -463,7 +474,7 @@ async def _explain(
     except RejectedError as refusal:
         if refusal.status not in (404, 405):
             raise
-        trace.note("the reward server", {"note": f"explanations are not supported ({refusal}); scored without"})
+        trace.note("the reward server", {"note": f"explanations are not supported ({refusal}); scored without one"})
         return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ReplyError(f"{source}: the server's reply to {EXPLAIN} is not an explanation") from None

@@ -26,7 +26,7 @@ from rewardstack.transport.ray_actor import is_actor
 TIMEOUT = 2.0
 """Timeout of a check, in seconds."""
 MAX_MODELS = 5
-"""Maximum number of a server's models that are listed."""
+"""Maximum number of models to list for a server."""
 
 
 class ServiceHealth(NamedTuple):
@@ -107,7 +107,11 @@ async def _run_check(session: aiohttp.ClientSession, check: _Check) -> ServiceHe
     except RejectedError as error:
         is_key_refused = error.status in KEY_REFUSED
         return ServiceHealth(
-            check.service, address, not is_key_refused, check.model, "it refuses the key" if is_key_refused else ""
+            check.service,
+            address,
+            not is_key_refused,
+            check.model,
+            "the server refuses the key" if is_key_refused else "",
         )
     except RewardstackError as error:
         return ServiceHealth(check.service, address, False, check.model, str(error).replace(check.url, address))

@@ -8,7 +8,7 @@ The route (how to score) is the row's `data_source`, else `REWARD_TYPE`. The ref
 AReaL 1.0.4 tries a call up to four times, with a timeout of 15 s per try (`areal/api/reward_api.py`). If the last try
 times out, AReaL logs a warning and uses the reward 0. If the last try raises an exception, so does AReaL. Therefore
 `reward` raises an exception after `TIMEOUT`, before AReaL's timeout. The 15 s also include the wait for a free worker
-process: start as many as calls run at a time, or AReaL's timeout comes first.
+process. Start as many worker processes as there are concurrent calls; with fewer, AReaL's timeout may come first.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def reward(prompt: Any, completions: str, prompt_ids: Any, completion_ids: Any, 
         completions: one completion, despite AReaL's name for the argument.
         prompt_ids: unused.
         completion_ids: unused.
-        row: the row's other columns. Only `data_source`, `extra_info` (options of the route), the columns of the
-            reference and those in `TASKS` are read.
+        row: the row's other columns. Only `data_source`, `extra_info` (options of the route) and the columns in
+            `REFERENCES` and `TASKS` are read.
 
     Raises:
         ScoringError: the sample has no score.
@@ -46,4 +46,4 @@ def reward(prompt: Any, completions: str, prompt_ids: Any, completion_ids: Any, 
     task = {name: row[name] for name in TASKS if isinstance(row.get(name), str)}
     options = add_task(merge_options(row.get("extra_info"), task), prompt)
     scores = api.score([Request(source, completions, truth, options)], on_error="none", timeout=TIMEOUT)
-    return require_rewards(scores, f"it is one of the columns {', '.join(REFERENCES)}")[0]
+    return require_rewards(scores, f"put it into one of the columns {', '.join(REFERENCES)}")[0]

@@ -46,7 +46,7 @@ def merge_options(extra: Any, defaults: Mapping[str, Any] = NO_OPTIONS) -> Any:
 
     Args:
         extra: the row's `extra_info`, or None. Null and NaN fields count as missing, because in Parquet each row has
-            the fields of all rows. A value that is not a mapping is returned unchanged; scoring the sample reports it.
+            the fields of all rows. A value that is not a mapping is returned unchanged; scoring then reports the error.
         defaults: fields to add if `extra` does not have them.
     """
     options = NO_OPTIONS if is_missing(extra) else extra
@@ -136,8 +136,8 @@ class Columns:
 
         A request's `extra_info` combines the following; later items take precedence:
 
-        - the last user message, or a prompt that is a string, as `question`
-        - the prompt as `messages`, if it has more than the text of one message, and the column `extra_info` has no task
+        - `question`: the last user message, or the whole prompt if it is a string
+        - `messages`: the prompt, if it has more than the text of one message, and the column `extra_info` has no task
         - `self.extra_info`
         - the column `extra_info`, without null and NaN fields
         - the columns in `self.fields` and `completion_tokens`, without null and NaN values

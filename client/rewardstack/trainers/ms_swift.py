@@ -50,7 +50,7 @@ def register(
         extra_info: fields of `extra_info` for every row. The last user message is added as `question`. The data set's
             column `extra_info` takes precedence over these fields, and `columns` over both.
         on_error: error policy for rows without a score: `raise`, `lexical` or `zero`.
-        timeout: time limit for a batch in seconds; None to wait as long as the services return results.
+        timeout: time limit for a batch in seconds; None for no limit besides the timeouts of the services.
 
     Raises:
         RequestError: `on_error` is `none`, or `columns` is a string.
@@ -77,7 +77,7 @@ def reward(name: str, columns: Columns, on_error: OnError, timeout: float | None
         RequestError: `on_error` is `none`.
     """
     if on_error == "none":
-        raise RequestError(f"on_error: {COUNTS_AS_ZERO}; give raise, lexical or zero", "on_error")
+        raise RequestError(f"on_error: {COUNTS_AS_ZERO}; choose raise, lexical or zero", "on_error")
 
     async def rewards(completions: Sequence[str], messages: Sequence[Any], **row_columns: Any) -> list[float | None]:
         requests = columns.requests(messages, completions, row_columns, row_columns.get("response_token_ids"))
@@ -85,8 +85,8 @@ def reward(name: str, columns: Columns, on_error: OnError, timeout: float | None
         try:
             return [score.value for score in await api.ascore(requests, on_error=on_error, timeout=timeout)]
         except ScoringError as error:
-            remedy = f"fix the cause, or accept a 0 by register({name!r}, ..., on_error='zero')"
-            message = f"reward {name}: {error}. {COUNTS_AS_ZERO}, so the run ends: {remedy}"
+            remedy = f"fix the cause, or accept the reward 0 with register({name!r}, ..., on_error='zero')"
+            message = f"reward {name}: {error}. The run ends, because {COUNTS_AS_ZERO}: {remedy}"
             raise ScoringError(message, error.scores) from error
 
     rewards.__name__ = name

@@ -38,8 +38,8 @@ def reward_func(
 
     Returns:
         `rewards`, `scores` (the same numbers, for dynamic filtering), and `extra_logs` with the lists `failed` and
-        `unscored`, which have 1.0 for each sample with this status. The reward of an unscored sample, e.g. a sample
-        without a label, is 0.
+        `unscored`, which have 1.0 for a sample with that status, and 0.0 for other samples. The reward of an unscored
+        sample, e.g. a sample without a label, is 0.
 
     Raises:
         ScoringError: a sample failed.

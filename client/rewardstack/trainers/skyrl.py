@@ -83,7 +83,7 @@ class RewardstackEnv(BaseTextEnv):
         self._threads: int | None = _get_key(env_config, "threads")
         if not self._source:
             raise RequestError(
-                "data_source: the row has none; give it one, or set environment.skyrl_gym.rewardstack.data_source",
+                "data_source: missing in the row; add the column, or set environment.skyrl_gym.rewardstack.data_source",
                 "data_source",
             )
         if self._on_error == "none":
@@ -94,7 +94,7 @@ class RewardstackEnv(BaseTextEnv):
         self._score: Score | None = None
 
     def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
-        """Return the prompt unchanged; store its last user message as the task for judges, unless the row has one."""
+        """Return the prompt unchanged. Store its last user message as the task for judges if the row has no task."""
         self._extra = add_task(self._extra, last_text(prompt, "user") or "")
         return prompt, {}
 
@@ -116,7 +116,7 @@ class RewardstackEnv(BaseTextEnv):
         return BaseTextEnvStepOutput(observations=[], reward=score.value, done=True, metadata=metadata)
 
     def get_metrics(self) -> dict[str, float]:
-        """Return the numbers in `Score.details` except the reward: `acc`, `ok`, `unscored`, `failed` and more."""
+        """Return the numbers in `Score.details`, such as `acc`, `ok`, `unscored` and `failed`, without the reward."""
         if self._score is None:
             return {}
         return {name: value for name, value in self._score.details.items() if name != "score" and value is not None}
@@ -188,7 +188,7 @@ def train(
 
 
 def _experiment(config: Any, name: str, entry_point: str, experiment: str, environment: Mapping[str, str]) -> None:
-    """Run the experiment; `environment` replaces the rewardstack variables in the environment of the Ray worker."""
+    """Run the experiment in this Ray worker, after replacing the worker's rewardstack variables by `environment`."""
     from skyrl_gym.envs import register
 
     for variable in TABLE:

@@ -17,7 +17,7 @@ from rewardstack import api
 from rewardstack.score import Request
 from rewardstack.trainers.columns import TOKENS, add_task, merge_options, require_rewards, route_name
 
-REMEDY = "it is the sample's `label`, the column of the data that --label-key names"
+REMEDY = "it is the sample's `label`, which slime reads from the column that --label-key names"
 
 
 async def reward(args: Any, sample: Any, **_: Any) -> Any:
@@ -32,7 +32,7 @@ async def reward(args: Any, sample: Any, **_: Any) -> Any:
 
     Raises:
         ScoringError: a sample failed or cannot be scored, e.g. because it has no label.
-        ConfigError: a route is unknown, or a setting malformed.
+        ConfigError: a route is unknown, or a setting is malformed.
         FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
     """
     is_group = isinstance(sample, (list, tuple))

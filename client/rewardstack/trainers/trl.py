@@ -1,4 +1,4 @@
-"""TRL: reward functions for `GRPOTrainer` and `RLOOTrainer`, one line each.
+"""TRL: create reward functions for `GRPOTrainer` and `RLOOTrainer`.
 
     from rewardstack.trainers.trl import reward_func
 
@@ -20,11 +20,11 @@ from rewardstack.core.reward_summary import RewardSummary
 from rewardstack.score import STATUSES, OnError, Request, Score
 from rewardstack.trainers.columns import Columns, as_names
 
-REMEDY = "if TRL drops it, set GRPOConfig(remove_unused_columns=False)"
+REMEDY = "if TRL drops the column, set GRPOConfig(remove_unused_columns=False)"
 
 GROUPS = (
     "set group_size to num_generations (in an evaluation: num_generations_eval), and the batch sizes per device to "
-    "multiples of it"
+    "multiples of that number"
 )
 """The remedy if a prompt's completions are divided over processes or batches."""
 
@@ -50,8 +50,9 @@ def reward_func(
             is added as `question`. The data set's column `extra_info` takes precedence over these fields, and `columns`
             over both.
         on_error: error policy for completions without a score; with `none`, their reward is None, which TRL ignores.
-        timeout: time limit for a batch in seconds; None to wait as long as the services return results.
-        name: the reward's name in TRL's logs; None for the `data_source`, or `rewardstack` without one.
+        timeout: time limit for a batch in seconds; None for no limit besides the timeouts of the services.
+        name: the reward's name in TRL's logs. If it is None, the name is the argument `data_source`; if that is None,
+            too, the name is `rewardstack`.
         blocking: whether to return a synchronous function, for versions of TRL that do not support async functions.
             TRL runs async functions concurrently.
 
@@ -69,7 +70,7 @@ class RewardFunc:
     Args:
         columns: the columns to read.
         on_error: error policy for completions without a score.
-        timeout: time limit for a batch in seconds; None to wait as long as the services return results.
+        timeout: time limit for a batch in seconds; None for no limit besides the timeouts of the services.
         name: the reward's name in TRL's logs.
     """
 

@@ -1,9 +1,16 @@
 """verifiers and prime-rl: a reward function that the configuration can add to any taskset.
 
-If the tasks' data have a `data_source`, set `--env.taskset.task.rewards.rewardstack.fn
-rewardstack.trainers.verifiers:reward`, or in TOML, `fn = "rewardstack.trainers.verifiers:reward"` in the table
-`[env.taskset.task.rewards.rewardstack]`. In your own task, call `reward` from a method with `@vf.reward`, and pass the
-route as `data_source` (`docs/trainers.md`).
+If the tasks' data have a `data_source`, set this flag:
+
+    --env.taskset.task.rewards.rewardstack.fn rewardstack.trainers.verifiers:reward
+
+Or write this into the TOML file:
+
+    [env.taskset.task.rewards.rewardstack]
+    fn = "rewardstack.trainers.verifiers:reward"
+
+In your own task, call `reward` from a method with `@vf.reward`, and pass the route as `data_source`
+(`docs/trainers.md`).
 """
 
 from __future__ import annotations
@@ -37,7 +44,7 @@ async def reward(task: vf.TaskData, trace: vf.Trace, data_source: str = "") -> f
     """
     source = data_source or getattr(task, "data_source", "")
     if not source:
-        raise RequestError("data_source: the task's data have none; add it, or pass the route", "data_source")
+        raise RequestError("data_source: the task's data have no such field; add it, or pass the route", "data_source")
     reference = first_present(getattr(task, name, None) for name in REFERENCES)
     extra = merge_options(getattr(task, "extra_info", None), {"question": task.prompt_text})
     [score] = await ascore([Request(source, trace.last_reply, reference, extra)], on_error="raise")

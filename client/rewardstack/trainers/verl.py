@@ -6,15 +6,15 @@ versions, omit `reward.`):
     reward.custom_reward_function.path=pkg://rewardstack.trainers.verl
     reward.custom_reward_function.name=compute_score
 
-The function depends on the reward manager:
+The function to name depends on verl's reward manager:
 
 - `naive`, `dapo`, `gdpo` and `rate_limited`: `compute_score`, which is async.
 - `remote`, and all managers up to verl 0.7.0 except `batch`: `compute_score_sync`.
 - `batch` of verl 0.7.0: `compute_score_batched`.
 
-verl copies the keys of the returned dict into `reward_extra_info`, so every sample has the same keys. Calls that a
-worker makes at about the same time are scored as one batch. Imports are absolute, because verl may load this file by
-its path.
+verl makes a column of `reward_extra_info` from each key of the returned dicts. Therefore the dicts of all samples have
+the same keys. Calls that a worker makes at about the same time are scored as one batch. Imports are absolute, because
+verl may load this file by its path.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from rewardstack.trainers.columns import as_names, get_column, merge_options
 Reward = float | dict[str, Any]
 REMEDY = (
     "verl cannot make a tensor of None, the reward of a sample without a score (TypeError in assemble_rm_scores); use "
-    "zero, which sets `failed` or `unscored` as well, or lexical or raise"
+    "zero (which also sets `failed` or `unscored`), lexical or raise"
 )
 
 
 class Arguments:
-    """The arguments of a call other than the sample: `custom_reward_function.reward_kwargs.NAME=VALUE`.
+    """The arguments of a call besides the sample. Users set `custom_reward_function.reward_kwargs.NAME=VALUE`.
 
     Args:
         details: whether to return a dict with `score`, `acc`, the status and more instead of a number.
-        parts: names of parts of the reward to add to the dict, e.g. for `algorithm.gdpo_reward_keys`. A part is 0 if
-            the sample has no score.
+        parts: names of parts of the reward to add to the dict, e.g. for `algorithm.gdpo_reward_keys`. If a sample's
+            status is not `ok`, the parts that it lacks are 0.
         options: default options of the route; the sample's `extra_info` takes precedence.
         on_error: policy for samples without a score (`zero`, `lexical`, `raise`); None for the route's policy.
-        timeout: time limit of a call in seconds; None to wait as long as the services return results.
+        timeout: time limit of a call in seconds; None for no limit besides the timeouts of the services.
         others: further arguments, which are ignored; a warning names them, except those that verl itself adds.
 
     Raises:
@@ -78,11 +78,11 @@ class Arguments:
         """Return the reward in the form that verl accepts.
 
         Raises:
-            RequestError: the sample has no score and its route has `on_error = none`, or the reward does not have one
-                of the parts in `parts`.
+            RequestError: the sample has no score and its route has `on_error = none`; or the sample's status is `ok`,
+                but its score lacks a part that `parts` names.
         """
         if score.value is None:
-            raise RequestError(f"{score.source}: its route has on_error = none: {REMEDY}", "on_error")
+            raise RequestError(f"{score.source}: the sample's route has on_error = none: {REMEDY}", "on_error")
         if not self._details:
             return score.value
         details = score.details
@@ -150,7 +150,7 @@ async def _scores(
 ) -> Sequence[Score | Exception]:
     """Return a score, a ScoringError or a FailureRateError for each request.
 
-    These errors are not raised, because the batcher would send each request of the batch again.
+    Errors are returned instead of raised. After an exception, the batcher would send each request of the batch again.
     """
     on_error, timeout = calls[0][1]
     try:

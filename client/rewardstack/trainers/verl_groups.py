@@ -8,8 +8,8 @@ Set these keys in addition to those of `rewardstack.trainers.verl` (the last one
     reward.num_workers=1
     +reward.mask_failed=true
 
-verl's managers do not pass `uid`, which identifies the responses to one prompt in a step, to `compute_score`. This
-manager extends verl's `naive`: it adds `group_id` (the `uid`) and `completion_tokens` (the number of tokens in the
+In verl, all responses to one prompt in a step have the same `uid`. verl's managers do not pass it to `compute_score`.
+This manager extends verl's `naive`: it adds `group_id` (the `uid`) and `completion_tokens` (the number of tokens in the
 response) to `extra_info`.
 
 `reward.num_workers` must be 1: verl sends each sample to a random worker, but the members of a group must be in the
@@ -33,7 +33,8 @@ MASK = "reward.mask_failed"
 GROUP, UID = "group_id", "uid"
 NO_STATUS = "the reward function returns no `failed`; use rewardstack.trainers.verl.compute_score with details=true"
 OTHER_TRAINER = (
-    "only verl's V1 trainer continues when a reward raises; set trainer.use_v1=true, or leave reward.mask_failed out"
+    "only verl's V1 trainer continues after an exception in a reward function; set trainer.use_v1=true, or leave "
+    "reward.mask_failed out"
 )
 
 
@@ -45,22 +46,27 @@ class RewardManager(NaiveRewardManager):
 
     - The response is not part of any mean or loss, including KL and entropy; padding with an empty mask replaces it in
       the batch.
-    - Its group has one member fewer. If only one response is left, its advantage is its reward (verl's GRPO and RLOO);
-      if none is left, the group is dropped; if the batch has no responses left, the run ends.
+    - The response's group has one member fewer. If a group has only one response left, verl's GRPO and RLOO use the
+      reward of this response as its advantage. A group without responses is dropped. If all groups of a batch are
+      dropped, the run ends.
     - Asynchronous trainers replace the whole group.
     - In validation, verl counts the response as 0 in `acc`, and leaves it out of `acc_success_only`.
 
-    The default is off, as in verl: a failed sample has the reward 0, which lowers the mean of its group. Masking has
-    disadvantages: if a service fails for one kind of response, e.g. long ones, that kind disappears from training and
-    the rewards do not show it; verl logs a traceback for each failed sample; and the keys `failed` in verl's logs stay
-    0.
+    By default, masking is off, and a failed sample has the reward 0, which lowers the mean of its group. Masking has
+    disadvantages:
+
+    - If a service fails for one kind of response, e.g. long ones, that kind disappears from training, and the rewards
+      do not show it.
+    - verl logs a traceback for each failed sample.
+    - The keys `failed` in verl's logs stay 0.
 
     Args:
         config: verl's configuration.
         arguments: as for `NaiveRewardManager`.
 
     Raises:
-        SettingsError: there is more than one worker, or `reward.mask_failed` is set for another trainer.
+        SettingsError: there is more than one worker, or `reward.mask_failed` is set for a trainer
+            other than verl's V1 trainer.
     """
 
     def __init__(self, config: Any, *arguments: Any, **named: Any) -> None:
@@ -101,7 +107,7 @@ def _raise_if_failed(details: Mapping[str, Any]) -> None:
 
 
 def _with_group(item: Any) -> Mapping[str, Any]:
-    """Return the sample's `extra_info` with group and number of tokens; fields of the sample take precedence."""
+    """Return the sample's `extra_info`, with `group_id` and `completion_tokens` added if it does not have them."""
     length = item.batch["responses"].shape[-1]
     added: dict[str, Any] = {TOKENS: int(item.batch["attention_mask"][-length:].sum())}
     if (uid := item.non_tensor_batch.get(UID)) is not None:

@@ -21,12 +21,13 @@ from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
 VALID_FOR = 60.0
 """Seconds for which an answer is valid."""
 RENEWAL = 30.0
-"""Timeout in seconds of the request that renews an answer. If the request fails, the old answer stays valid for the
-same number of seconds."""
+"""Timeout in seconds of the request that renews an answer. If the request fails, the old answer stays valid for this
+many more seconds."""
 OPTIONAL_WAIT = 2.0
-"""Maximum seconds that callers wait for an optional answer, e.g. to replace an outdated one."""
+"""Maximum seconds that a caller waits for an optional answer. An answer is optional if the caller can continue without
+it, e.g. with an outdated answer."""
 OPTIONAL_WAIT_SHARE = 0.3
-"""Maximum share of their remaining time that callers wait for an optional answer."""
+"""Maximum share of a caller's remaining time that the caller waits for an optional answer."""
 MAX_SERVERS = 1024
 """Maximum number of servers whose answers are cached; samples can name any number of servers."""
 
@@ -96,7 +97,10 @@ class Discovery(Generic[D, T]):
         return self._answers.get(destination) is not None
 
     async def find(self, destination: D, ask: Ask[T], deadline: SharedDeadline, wait: float = math.inf) -> T:
-        """Return the answer of a server; an outdated answer if no new answer comes within `optional_wait(deadline)`.
+        """Return the answer of a server.
+
+        If the last answer is outdated, wait for a new answer for at most `optional_wait(deadline)` seconds. If no
+        new answer comes, return the outdated answer.
 
         Args:
             destination: the server.
@@ -106,7 +110,7 @@ class Discovery(Generic[D, T]):
 
         Raises:
             RejectedError: the server rejects the request.
-            DeadlineError: there is no earlier answer, and none came in time.
+            DeadlineError: there is no earlier answer, and no new answer came in time.
             RewardstackError: the error of `ask`, if there is no earlier answer.
         """
         answer = self._answers.get(destination)
@@ -162,5 +166,5 @@ def _retrieve_exception(task: asyncio.Task[Any]) -> None:
 
 
 def optional_wait(deadline: SharedDeadline) -> float:
-    """Return the seconds that a caller with this deadline waits for an optional answer."""
+    """Return the maximum seconds that a caller with this deadline waits for an optional answer; see `OPTIONAL_WAIT`."""
     return min(OPTIONAL_WAIT, deadline.remaining() * OPTIONAL_WAIT_SHARE)

@@ -1,8 +1,10 @@
 """A service behind one or several equivalent URLs: load balancing, failover and retries.
 
-Only this module selects endpoints and retries requests, with three exceptions: a judge is asked again for an unreadable
-verdict, a batch is split to isolate a bad sample, and a failed call is repeated for a caller that joined with more time
-(`core.batching`). `message` classifies replies, and `endpoint` updates the state of the endpoint. The rules:
+Only this module selects endpoints and retries requests, with three exceptions. A judge is asked again if its verdict
+cannot be read. `core.batching` splits a failed batch to isolate a bad sample. `core.batching` also sends a failed call
+again if a caller with more time has joined the call meanwhile.
+
+`message` classifies replies, and `endpoint` updates the state of the endpoint. The rules:
 
 1. **Load balancing**: a request goes to the endpoint with the fewest requests in flight. If all endpoints are at their
    limit (`limiter`), it waits in a queue.
@@ -57,12 +59,13 @@ RETRY_SHARE = 0.1
 RETRY_RESERVE = 10.0
 """Initial retry budget, in retries."""
 MAX_EXCESS_HEDGES = 3
-"""Maximum number of hedges beyond an endpoint's limit, to find out which server hangs."""
+"""Number of requests by which hedges may exceed an endpoint's limit. They may exceed it, because stuck requests may
+hold all slots."""
 HEDGE_INTERVAL = 1.0
 """Seconds between hedges while the retry budget is empty. Without hedges, requests to a server that hangs would wait
 until their timeout, because only new requests refill the budget."""
 LOADING_PAUSE = 2.5
-"""Seconds before the retry after a 404, because a model may still be loading."""
+"""Seconds to wait before the retry after a 404. The model may still be loading."""
 NOT_FOUND = 404
 """HTTP status for an unknown path or model."""
 
@@ -88,7 +91,7 @@ class RetryBudget:
         """Take one retry from the budget; return whether the retry is allowed.
 
         Args:
-            interval: seconds since the last retry after which a retry is allowed even if the budget is empty.
+            interval: if the budget is empty, a retry is still allowed this many seconds after the last retry.
         """
         now = time.monotonic()
         if self._tokens < 1.0 and now - self._spent_at < interval:
@@ -153,7 +156,7 @@ class EndpointPool:
 
         Args:
             message: the message to send.
-            deadline: the deadline that all callers share.
+            deadline: the deadline, which all callers of the request share.
 
         Raises:
             DeadlineError: no valid answer came in time; the message has the last error.
@@ -170,8 +173,8 @@ class EndpointPool:
         self._outage.raise_if_stalled(message.method, deadline)
         while True:
             endpoint = await self._wait_for_slot(deadline, failures)
-            # Only an answer restarts the timeout. If a slot that a failure has freed restarted it, too, each batch of
-            # requests would wait a whole timeout for a service that never answers.
+            # Only an answer restarts the timeout. A slot that a failure has freed does not: otherwise, each batch of
+            # requests would wait for a whole timeout while the service answers nothing.
             if timeout.since < self.last_progress:
                 timeout = deadline.start_attempt()
             if self._outage.is_hopeless(message.method, timeout):
@@ -208,7 +211,7 @@ class EndpointPool:
             self._release_slot(endpoint)
 
     def _record_outcomes(self, failures: Failures, acceptor: Endpoint) -> None:
-        """Record that `acceptor` accepted a request: endpoints that rejected it are at fault, and its replica works."""
+        """Record that `acceptor` accepted a request; endpoints that rejected the same request before are at fault."""
         for endpoint, error in failures.faulty.items():
             if endpoint is not acceptor and isinstance(error, RejectedError):
                 endpoint.record_wrong_rejection(error)
@@ -293,7 +296,11 @@ class EndpointPool:
             raise error
 
     async def _switch_replica(self, error: ServiceError, failures: Failures, deadline: SharedDeadline) -> None:
-        """Select another replica behind a gateway; wait first, unless a replica that accepts requests is known."""
+        """Select another replica behind a gateway; wait unless this replica is known to accept requests.
+
+        Raises:
+            ServiceError: `error`, if the request may not be retried.
+        """
         replicas = failures.endpoint.replicas
         failures.replica = replicas.select(failures.replica)
         if failures.rounds > self._max_retries or replicas.are_faulty:
@@ -332,8 +339,8 @@ class EndpointPool:
 
         Return None if no endpoint has a free slot, or the retry budget is empty.
 
-        Up to `MAX_EXCESS_HEDGES` hedges may exceed an endpoint's limit, because stuck requests may hold all slots. An
-        endpoint whose pause is over gets a hedge as its trial, because there may be no other request for the trial.
+        Up to `MAX_EXCESS_HEDGES` hedges may exceed an endpoint's limit. A hedge may be the trial request of an endpoint
+        whose pause is over, because there may be no other request for the trial.
         """
         others = [one for one in self._endpoints if one is not stuck and (one.limiter.is_available or one.is_trial_due)]
         reaches_others = len(self._endpoints) == 1 or stuck.is_known_gateway
@@ -380,7 +387,7 @@ class EndpointPool:
         Queued requests go to the new URLs. Requests in flight do so only if they fail.
 
         Raises:
-            SettingsError: the environment sets a proxy for a new URL that is not an HTTP proxy.
+            SettingsError: the proxy that the environment sets for a new URL is not an HTTP proxy.
         """
         self._checked_at = time.monotonic()
         location = self._location if self._find_location is None else self._find_location()

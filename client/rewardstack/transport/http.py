@@ -35,15 +35,15 @@ from rewardstack_settings.kinds import RAY_SCHEME
 CONNECT_TIMEOUT = 5.0
 """Maximum seconds to open a connection."""
 KEEPALIVE = 1.8
-"""Seconds to keep an idle connection; less than servers do (vLLM: 5 s), so that no server closes it during reuse."""
+"""Seconds to keep an idle connection. Servers keep it longer (vLLM: 5 s), so no server closes it during reuse."""
 MAX_REPLY_BYTES = 64 * 2**20
 """Maximum size of a reply, in bytes."""
 MAX_SINGLE_READ = 2**16
 """Maximum Content-Length, in bytes, of a reply that is read in one piece."""
 
 LOOKUP_TIMEOUT = 2.0
-"""Seconds to wait for name servers before the last known addresses of a host are used. If none are known, the wait has
-no limit."""
+"""Seconds to wait for name servers before the last known addresses of a host are used. If no addresses are known, the
+wait has no limit."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 """Error numbers that mean that the process or machine has no free file descriptors."""
 
@@ -112,8 +112,8 @@ def authorization(api_key: str) -> dict[str, str]:
 def find_proxy(url: str) -> str | None:
     """Return the proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY set for `url`; None for no proxy.
 
-    Loopback addresses never use a proxy. NO_PROXY may contain networks, such as `10.0.0.0/8`. This replaces aiohttp's
-    `trust_env`, which starts a thread for each request and so costs most of the throughput.
+    Loopback addresses never use a proxy. NO_PROXY may contain networks, such as `10.0.0.0/8`. This function
+    replaces aiohttp's `trust_env`, which starts a thread for each request and so costs most of the throughput.
 
     Raises:
         SettingsError: the variable for `url` is set to something other than the URL of an HTTP proxy, e.g. to
@@ -139,7 +139,7 @@ def find_proxy(url: str) -> str | None:
 
 
 def _proxy_error(url: str) -> str:
-    """Return why a proxy cannot be used, without its password; empty if it can be used."""
+    """Return why a proxy cannot be used, without showing its password; empty if the proxy can be used."""
     kind = url.partition("://")[0]
     if kind.lower() not in ("http", "https"):
         return f"{kind[:MAX_MESSAGE]}:// is not an HTTP proxy, the only supported kind"
@@ -257,7 +257,7 @@ def _to_service_error(error: aiohttp.ClientError | OSError, display: str, target
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return UnreachableError(f"{display}: the connection was not accepted within {CONNECT_TIMEOUT:g} s")
     if isinstance(error, aiohttp.ClientPayloadError):
-        return ReplyError(f"{display}: the reply is incomplete, the connection was lost")
+        return ReplyError(f"{display}: the reply is incomplete because the connection was lost")
     return UnreachableError(f"{display}: {error or type(error).__name__}")
 
 
@@ -278,7 +278,7 @@ def _describe_failure(error: aiohttp.ClientConnectorError, target: str) -> str:
 
 
 def _describe_fault(error: aiohttp.ClientError) -> str:
-    """Return the error about a malformed reply, without the URL."""
+    """Return what is wrong with a malformed reply, without showing the URL."""
     if isinstance(error, aiohttp.ClientResponseError):
         return f"{error.status}, {' '.join(error.message.split())[:MAX_MESSAGE]}"
     return type(error).__name__

@@ -1,7 +1,7 @@
 """Concurrency limit and circuit breaker of one endpoint: additive increase, multiplicative decrease (AIMD).
 
-After an overload reply (`message.LIMITING`), the limit falls to the number of requests that are still in flight, and is
-halved at most once per round trip. Successes then raise it by one request per round trip.
+An overload reply (`message.LIMITING`) halves the limit, but at most once per round trip. If even fewer requests are
+still in flight, the limit falls to their number. Successes then raise the limit by one request per round trip.
 
 An endpoint that accepts no request, or fails three times in a row, is paused with exponential backoff, and then gets a
 single request. A success closes the circuit. The limit then doubles every round trip, as in TCP's slow start, until the
@@ -18,7 +18,7 @@ BACKOFF_MAX = 5.0
 """Upper bounds of the first pause and of all pauses, in seconds; see `backoff`."""
 EJECTION_FIRST = 1.0
 EJECTION_MAX = 30.0
-"""The same bounds if other endpoints are available."""
+"""Upper bounds of the first pause and of all pauses, in seconds, if other endpoints are available."""
 RETRY_AFTER_MAX = 30.0
 """Maximum seconds for which a server's Retry-After is honored."""
 FAILURES_TO_OPEN = 3

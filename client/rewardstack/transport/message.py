@@ -33,7 +33,7 @@ LIMITING = frozenset({429, 503, 529})
 DOWN = frozenset({502, 504, *range(520, 525)})
 """Statuses of a gateway that cannot reach a server; they count toward ejection like a lost connection."""
 REPLICA_STATUSES = frozenset({*range(520, 525), 529})
-"""If our gateway returns one of these statuses, it comes from a replica, so another replica may accept the request."""
+"""If our gateway returns one of these statuses, a single replica has failed; another replica may accept the request."""
 OVERLOADED = LIMITING | DOWN | {408, 425}
 """Statuses of temporary errors (`OverloadError`), which are retried until the deadline."""
 NO_QUOTA = "insufficient_quota"
@@ -158,7 +158,8 @@ def to_error(reply: Reply) -> ServiceError:
 def _to_invalid_reply_error(reply: Reply, error: ReplyError) -> ServiceError:
     """Return the typed error for an invalid 2xx reply.
 
-    The HTTP status or quota code in the body's `error` determines the type. Without one, the result is a ReplyError.
+    The HTTP status or quota code in the body's `error` determines the type. If the body has neither, the result is a
+    ReplyError.
     """
     record = _read_object(reply.data)
     if record and record.get("error"):
@@ -175,7 +176,7 @@ def _to_invalid_reply_error(reply: Reply, error: ReplyError) -> ServiceError:
             "or another service answers there; correct the URL, or name the host in NO_PROXY"
         )
     start = error_message_in(reply.data) or (repr(reply.data[:80]) if reply.data else "the body is empty")
-    return ReplyError(f"{reply.url} returned {reply.status}, unreadable: {error}: {start}")
+    return ReplyError(f"{reply.url} returned {reply.status}, but the reply cannot be read: {error}: {start}")
 
 
 def _is_out_of_quota(record: Mapping[str, Any] | None) -> bool:

@@ -150,7 +150,7 @@ def connect(address: str) -> None:
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UnreachableError(
             f"cannot join a Ray cluster at {address!r}: {last_line(error)}; set RAY_ADDRESS to a cluster's address, or "
-            f"unset it and start a judge with its own cluster: {START_COMMAND}"
+            f"unset RAY_ADDRESS and start a judge with its own cluster: {START_COMMAND}"
         ) from error
 
 

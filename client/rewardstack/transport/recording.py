@@ -13,7 +13,8 @@ from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.message import Message
 
 MAX_BYTES = 2**23
-"""Maximum total size of the recorded bodies, in bytes; many votes of a judge repeat the same long text."""
+"""Maximum total size of the recorded bodies, in bytes. It is needed because the requests for a judge's votes repeat the
+same long text."""
 
 
 class Recording:

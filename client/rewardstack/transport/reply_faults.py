@@ -15,12 +15,12 @@ minimum is half of the maximum."""
 FAULTY_AFTER = 3
 """Invalid replies in a row after which the endpoint counts as faulty and gets only one retry at a time."""
 FAULTY_FOR = 5.0
-"""Seconds from the first invalid reply after which requests to a faulty endpoint are no longer retried."""
+"""Once a faulty endpoint has sent only invalid replies for this many seconds, requests to it are no longer retried."""
 FAULTS_EXPIRE_AFTER = 30.0
 """Seconds without an invalid reply after which earlier invalid replies no longer count."""
 
 REPLICA_NUMBERS = tuple(map(str, range(1, 9)))
-"""All replica numbers; a server can have several."""
+"""All replica numbers. One server can have several of these numbers."""
 
 
 class ReplyFaults:
@@ -95,7 +95,7 @@ class ReplyFaults:
 
 
 class Replicas:
-    """Tracks by number which replicas behind a gateway failed requests, and one that accepts requests.
+    """Tracks the replicas behind a gateway, by number: when each of them failed a request, and which one is preferred.
 
     Attributes:
         preferred: number of a replica that accepted a request; empty if none is known.
@@ -107,7 +107,7 @@ class Replicas:
 
     @property
     def are_faulty(self) -> bool:
-        """Whether all replicas failed a request within the last `FAULTS_EXPIRE_AFTER` seconds."""
+        """Whether no replica is preferred, and all failed a request within the last `FAULTS_EXPIRE_AFTER` seconds."""
         recent = time.monotonic() - FAULTS_EXPIRE_AFTER
         return not self.preferred and sum(failed_at > recent for failed_at in self._faulty_at.values()) == len(
             REPLICA_NUMBERS

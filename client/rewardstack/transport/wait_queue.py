@@ -32,8 +32,8 @@ class Failures:
         tried: endpoints that failed since the last pause; used again only if no other endpoint is available.
         faulty: the last error of each endpoint that sent an invalid reply or rejected the key, path or model.
         excludes_faulty: whether the endpoints in `faulty` are no longer used.
-        rounds: how often no endpoint was left to try after a rejection or an invalid reply; behind a gateway, overload
-            replies count, too.
+        rounds: how often a rejection or an invalid reply came when no other endpoint was left to try. Behind a gateway,
+            overload replies of a replica (`message.REPLICA_STATUSES`) count, too.
         pauses: number of backoff pauses after overload.
         replica: number of the replica behind a gateway to which the next retry is addressed; empty for any.
     """
@@ -115,7 +115,7 @@ class WaitQueue:
         """Wait for a slot and return its endpoint; None if the caller has to check whether to keep waiting.
 
         Args:
-            deadline: the deadline that all callers of the request share.
+            deadline: the deadline, which all callers of the request share.
             failures: the failures of a retry, which is served before new requests; None for a new request.
         """
         slot: SlotFuture = asyncio.get_running_loop().create_future()
@@ -148,7 +148,7 @@ class WaitQueue:
             self._schedule_check()
 
     def _assign_to_retries(self) -> None:
-        """Assign free slots to retries; skip retries with the same candidates as a retry that got no slot."""
+        """Assign free slots to retries; skip a retry if an earlier retry with the same candidates got no slot."""
         without_slot: set[tuple[Tried, bool]] = set()
         for slot, (_, failures) in list(self._retries.items()):
             candidates_key = failures.tried, failures.excludes_faulty
@@ -158,7 +158,7 @@ class WaitQueue:
                 without_slot.add(candidates_key)
 
     def _assign(self, slot: SlotFuture, failures: Failures | None) -> bool:
-        """Assign a slot to a waiter; return whether the waiter has left the queue, with a slot or cancelled."""
+        """Assign a slot to a waiter; return False if the waiter stays in the queue, because no slot is free."""
         if not slot.done():
             endpoint = self.reserve_slot(failures)
             if endpoint is None:
@@ -168,7 +168,7 @@ class WaitQueue:
         return True
 
     def wake_all(self) -> None:
-        """Wake all waiters without a slot, so that each checks whether to keep waiting."""
+        """Wake all waiters without giving them slots, so that each checks whether to keep waiting."""
         for slot in (*self._retries, *self._waiting):
             self._wake_waiter(slot)
 

@@ -20,7 +20,7 @@ from services.embedding.tei_python.settings import GPU_MODEL, PYPI_MODEL
 from services.models.ask_hub import check_availability
 from services.stack.errors import StackError
 
-CHARACTERS_PER_TOKEN = 250  # limits the characters of an input to this number times the model's maximum of tokens
+CHARACTERS_PER_TOKEN = 250  # an input's limit in characters is its limit in tokens times this number
 log = logging.getLogger(__name__)
 
 
@@ -37,7 +37,8 @@ class Model:
             model = SentenceTransformer(path, model_kwargs={"dtype": getattr(torch, dtype)}, **options).eval()
         except (ImportError, OSError, ValueError, RuntimeError) as error:
             raise StackError(f"--model-id {name}: the model cannot be loaded: {error}") from error
-        # Omit normalization: the server does it if the request asks for it, after truncating dimensions.
+        # Leave out the module that normalizes. The server truncates the vectors first, and then normalizes them if the
+        # request asks for that.
         self._model, self._modules = model, [module for module in model if type(module).__name__ != "Normalize"]
         file = load_file_path(path, "config_sentence_transformers.json", revision=revision, local_files_only=True)
         self._prompts = (json.loads(Path(file).read_text(encoding="utf-8")).get("prompts") if file else None) or {}
@@ -58,19 +59,19 @@ class Model:
             raise TeiError(400, "Empty", "`inputs` is empty or contains an empty input: leave it out")
         if body.prompt_name not in (None, *self._prompts):
             known = ", ".join(self._prompts) or "none"
-            raise TeiError(422, "Validation", f"`prompt_name`: the model has no {body.prompt_name!r}; it has: {known}")
+            raise TeiError(422, "Validation", f"`prompt_name`: the model has no {body.prompt_name!r}; known: {known}")
         prompt = str(self._prompts.get(body.prompt_name, ""))
         if len(value) > (most := self._max_length * CHARACTERS_PER_TOKEN) and not truncate:
             raise TeiError(422, "Validation", f"`inputs` has {len(value)} characters or ids, the limit is {most}")
         text, special = value[:most], True
-        # As in TEI, token ids already contain their special tokens. If there is a prompt, drop these; the tokenizer
-        # adds special tokens around prompt and text.
+        # An input of token ids already contains special tokens, as in TEI, so the tokenizer adds none. But if there is
+        # a prompt, drop these special tokens, and let the tokenizer add new ones around prompt and text.
         if not isinstance(text, str):
             text, special = self._tokenizers[""].decode(text, skip_special_tokens=bool(prompt)), bool(prompt)
         tokenizer = self._tokenizers[body.truncation_direction.lower() if truncate else ""]
         ids: list[int] = tokenizer.encode_batch_fast([prompt + text], add_special_tokens=special)[0].ids
         if len(ids) > self._max_length:
-            raise TeiError(422, "Validation", f"`inputs` has {len(ids)} tokens, the model takes {self._max_length}")
+            raise TeiError(422, "Validation", f"`inputs` has {len(ids)} tokens, the limit is {self._max_length}")
         if (body.dimensions or 0) > self._dimensions:
             raise TeiError(422, "Validation", f"`dimensions` can be {self._dimensions} at most")
         return ids
@@ -86,12 +87,12 @@ class Model:
     def _set_max_length(self, most: int, auto_truncate: bool) -> None:
         """Set the maximum input length, and create a tokenizer for each truncation side.
 
-        The side is state of a tokenizer, so one tokenizer cannot serve requests with different sides. The tokenizer of
-        the side "" does not truncate.
+        A tokenizer stores its truncation side, so one tokenizer cannot serve requests with different sides. The
+        tokenizer of the side "" does not truncate.
         """
         length = int(self._model.max_seq_length or most)
         if length > most and not auto_truncate:
-            raise StackError(f"--max-batch-tokens {most}: set that to at least {length}, or --auto-truncate true")
+            raise StackError(f"--max-batch-tokens {most}: must be at least {length}; or set --auto-truncate true")
         self._max_length, self._auto_truncate = min(length, most), auto_truncate
         tokenizer = self._model.tokenizer.backend_tokenizer
         self._tokenizers = {side: type(tokenizer).from_str(tokenizer.to_str()) for side in ("", "left", "right")}
@@ -101,7 +102,7 @@ class Model:
 
 
 def _find(model_id: str | None, revision: str | None, on_gpu: bool) -> tuple[str, str, str | None, bool]:
-    """Return the model's name, path and revision, and whether it is local.
+    """Return the model's name, its path (or its name on the hub), its revision, and whether it is on this machine.
 
     If no hub can be reached and the model is not cached, return the PyPI model.
     """

@@ -26,8 +26,8 @@ from pydantic import Field
 
 from services.stack.ports import own_address
 
-CPU_TOKENS = 2048  # maximum tokens of a forward pass on a CPU, where larger ones are no faster per token
-PADDING = 32  # at most 1/PADDING of the token limit of a forward pass may be padding
+CPU_TOKENS = 2048  # maximum tokens of a forward pass on a CPU; larger passes are no faster per token
+PADDING = 32  # if a forward pass may have N tokens, at most N/PADDING of them may be padding
 HUNG_SECONDS = 600.0  # a forward pass that takes longer counts as hung
 OPENAI = "/v1/embeddings"
 THREADS = min(max((os.cpu_count() or 1) - 1, 1), 64)
@@ -50,7 +50,7 @@ BATCH_SIZE = _counts("te_batch_next_size")
 Tokens = Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(fail_fast=True)]
 Inputs = Annotated[
     str | Tokens | Annotated[list[str | Tokens], Field(fail_fast=True)],
-    Field(union_mode="left_to_right", description="must be a text, a list of token ids, or a list of those"),
+    Field(union_mode="left_to_right", description="must be a text, a list of token ids, or a list of such inputs"),
 ]
 
 
@@ -262,14 +262,14 @@ async def _read(request: web.Request, kind: type[pydantic.BaseModel]) -> Any:
     if not re.fullmatch(r"application/(.+\+)?json", request.content_type):
         raise TeiError(415, "Validation", "the body must be JSON: send `Content-Type: application/json`")
     body = await request.read()
-    try:  # int() rejects NaN and Infinity, and encode() rejects half of a surrogate pair
+    try:  # int() rejects NaN and Infinity, and encode() rejects a lone surrogate
         value = json.loads(body.decode(), object_pairs_hook=_unique_members, parse_constant=int)
         json.dumps(value, ensure_ascii=False).encode() if rb"\u" in body else None
         return kind.model_validate(value)
     except pydantic.ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         name = str((first["loc"] or ["body"])[0])
-        expected = kind.model_fields[name].description if first["loc"] else "must be a JSON object with the fields"
+        expected = kind.model_fields[name].description if first["loc"] else "must be a JSON object"
         raise TeiError(422, "Validation", f"`{name}`: {expected or first['msg']}") from None
     except (ValueError, RecursionError) as error:
         raise TeiError(400, "Validation", f"the body is not JSON: {error}") from None

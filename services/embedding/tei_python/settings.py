@@ -22,20 +22,20 @@ def _count(text: str) -> int:
 
 SWITCH: dict[str, Any] = {"type": str.lower, "choices": ("true", "false"), "nargs": "?", "const": "true"}
 FLAGS: dict[str, dict[str, Any]] = {
-    "model_id": {"help": f"name on the model hub, or directory; without it {GPU_MODEL} on a GPU, else {PYPI_MODEL}"},
-    "revision": {"help": "revision on the hub"},
-    "dtype": {"choices": ("float16", "float32", "bfloat16"), "help": "float16 on a GPU, else float32"},
-    "pooling": {"choices": ("cls", "mean", "last-token", "last_token"), "help": "the model's own"},
+    "model_id": {"help": f"name on the model hub, or directory; if not set: {GPU_MODEL} on a GPU, else {PYPI_MODEL}"},
+    "revision": {"help": "revision on the model hub"},
+    "dtype": {"choices": ("float16", "float32", "bfloat16"), "help": "if not set: float16 on a GPU, else float32"},
+    "pooling": {"choices": ("cls", "mean", "last-token", "last_token"), "help": "if not set: the model's pooling"},
     "served_model_name": {"help": "name of the model in /v1/embeddings"},
-    "max_concurrent_requests": {"type": _count, "default": 512, "help": "inputs in flight; more get 429"},
-    "max_batch_tokens": {"type": _count, "default": 16384, "help": "tokens of one forward pass, with padding"},
-    "max_batch_requests": {"type": _count, "help": "inputs of one forward pass"},
-    "max_client_batch_size": {"type": _count, "default": 32, "help": "inputs of one request"},
-    "auto_truncate": {**SWITCH, "default": "true", "help": "truncate long inputs unless the request says"},
-    "payload_limit": {"type": _count, "default": 2_000_000, "help": "bytes of a request body"},
+    "max_concurrent_requests": {"type": _count, "default": 512, "help": "maximum inputs in flight; more get 429"},
+    "max_batch_tokens": {"type": _count, "default": 16384, "help": "maximum tokens of a forward pass, with padding"},
+    "max_batch_requests": {"type": _count, "help": "maximum inputs of a forward pass"},
+    "max_client_batch_size": {"type": _count, "default": 32, "help": "maximum inputs of a request"},
+    "auto_truncate": {**SWITCH, "default": "true", "help": "truncate long inputs, unless a request sets `truncate`"},
+    "payload_limit": {"type": _count, "default": 2_000_000, "help": "maximum bytes of a request body"},
     "hostname": {"default": "0.0.0.0", "help": "address to listen on"},
     "port": {"type": _count, "default": 8080, "help": "port to listen on"},
-    "api_key": {"help": "bearer token of clients; prefer API_KEY, which no process list shows"},
+    "api_key": {"help": "bearer token of clients; prefer the variable: process lists show flags"},
 }
 
 

@@ -1,4 +1,4 @@
-"""Helpers for server, worker and isolated processes: the command and import path to start one, and memory settings."""
+"""Helpers for all processes of this package: the command and import path to start a process, and memory settings."""
 
 from __future__ import annotations
 

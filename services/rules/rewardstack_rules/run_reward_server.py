@@ -62,12 +62,12 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description="Start a reward server.")
     parser.add_argument(
         "--reward-type",
-        help="how /get_reward and other endpoints without a route score (REWARD_TYPE, else math_verifier)",
+        help="reward function or route of requests that name none (default: REWARD_TYPE, else math_verifier)",
     )
-    parser.add_argument("--host", help="address to listen on (REWARD_HOST, else 0.0.0.0)")
-    parser.add_argument("--port", help="port to listen on (REWARD_PORT, else 6000)")
-    parser.add_argument("--dataset", help="file with rows of question and answer (DATASET_PATH, else none)")
-    parser.add_argument("--workers", type=int, help="number of processes under gunicorn (else one, without gunicorn)")
+    parser.add_argument("--host", help="address to listen on (default: REWARD_HOST, else 0.0.0.0)")
+    parser.add_argument("--port", help="port to listen on (default: REWARD_PORT, else 6000)")
+    parser.add_argument("--dataset", help="file with questions and golden responses (default: DATASET_PATH, else none)")
+    parser.add_argument("--workers", type=int, help="gunicorn processes (default: one process without gunicorn)")
     return parser
 
 

@@ -65,8 +65,8 @@ class RuleSettings:
             has `write`.
         function_allow: additional permissions of confined custom functions (`confinement.syscalls.ADDABLE`).
         verify_timeout: timeout of one sample in an isolated process, in seconds.
-        verify_processes: number of isolated processes for ordinary samples in each pool (`scoring.pools`); up to as
-            many more run slow samples.
+        verify_processes: number of isolated processes for ordinary samples in a pool (`scoring.pools`). A pool may
+            start as many processes again for slow samples. The pool for programs ignores this setting.
         code: settings for running programs, here or on SandboxFusion servers; None if programs are not run, or if the
             servers in `CODE_SANDBOX_URL` run them.
     """
@@ -107,7 +107,7 @@ class Settings(RuleSettings):
         allowed_hosts: additional host names by which clients may address a server without keys.
         key_rate: maximum requests per second of each key, or of all clients together if there are no keys; None for no
             limit.
-        reward_type: reward type for requests of trainers, such as `/get_reward`, that name none.
+        reward_type: reward type of requests that do not name one, such as trainers' requests to `/get_reward`.
         dataset_path: file of questions and golden responses; None if there is none.
         golden_threshold: minimum similarity between a prompt and the nearest question of `dataset_path`, from 0 to 1.
         max_body_bytes: maximum size of a request body, in bytes.
@@ -116,10 +116,10 @@ class Settings(RuleSettings):
         port: port to listen on.
         socket: path of a Unix socket to listen on instead of `host` and `port`; empty for none.
         workers: number of server processes.
-        threads: maximum number of requests that each process works on at the same time. A request that takes longer
-            than 0.1 s counts toward `waiting_requests` instead.
-        waiting_requests: maximum number of requests that wait for models or isolated processes in each process at the
-            same time.
+        threads: maximum number of requests that each server process works on at the same time. A request that takes
+            longer than 0.1 s counts toward `waiting_requests` instead.
+        waiting_requests: for each server process, the maximum number of requests that wait for models or isolated
+            processes at the same time.
         drain_timeout: seconds that a stopping server may take to finish requests in flight.
         queue_url: URL of the Redis that holds jobs; empty for no jobs.
         job_chunk_size: number of samples of a job that a worker scores together.

@@ -1,7 +1,8 @@
 """The table of settings for the reward server and its workers, in addition to the client's settings.
 
-`settings` reads them from the environment. `make settings` loads this file by its path. The fourth argument of a
-setting names the programs and services that read it (`services.stack.settings_table.READERS`).
+The module `settings` reads their values from the environment. The command `make settings` loads this file by its path.
+The fourth argument of a setting names the programs and services that read it
+(`services.stack.settings_table.READERS`).
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ RULES_RUN = (*SCORING, "client")
 # fmt: off
 STACK = Section("The stack", [
     Setting("DRAIN_TIMEOUT", "90", Integer(1, 3600), (*BOTH, *SCORING),
-            "seconds in which a stopping service finishes its requests, or a worker its chunk; samples that are cut "
-            "off are `failed`, or scored by another worker"),
+            "seconds that a stopping service has to finish its requests, and a stopping worker its chunks; after that, "
+            "samples of requests are `failed`, and other workers score the chunks"),
 ])
 
 GATEWAY = Section("Gateway", [
     Setting("REWARD_PORT", "6000", PORT, (*BOTH, "rules"),
-            "port for rewards; without a gateway, that of the reward server"),
+            "port for rewards: of the gateway, or without a gateway, of the reward server"),
     Setting("MAX_BODY_BYTES", str(64 * 2**20), Integer(1024, 2**40), ("gateway", "rules"),
             "maximum bytes of a request body (64 MiB)"),
     Setting("ALLOWED_HOSTS", "", Hosts(), ("gateway", "rules"),
             "host names, comma-separated, by which clients may address a server without keys, besides IP addresses, "
-            "names without a dot and the machine's own; `.example.org` includes all subdomains"),
+            "names without a dot and the machine's own names; `.example.org` includes all subdomains"),
 ])
 
 JOBS = Section("Jobs", [
@@ -67,8 +68,8 @@ RULES = Section("Reward server", [
             "concurrent requests of each server process that take longer, because they wait for models or isolated "
             "processes; at most half per API key; more get 503"),
     Setting("REWARD_BYTES_IN_FLIGHT", str(64 * 2**20), Integer(2**16, 2**40), ("rules",),
-            "bytes of request bodies in each server process, which needs four times that memory; beyond it, bodies of "
-            "more than 64 KiB get 503"),
+            "maximum bytes of all request bodies in a server process, which then needs four times as much memory; "
+            "beyond the limit, bodies of more than 64 KiB get 503"),
     Setting("VERIFY_TIMEOUT", "5", Number(3600, "a number of seconds"), RULES_RUN,
             "seconds per sample in an isolated process"),
     Setting("VERIFY_PROCESSES", "", Maybe(Integer(1, 1024)), RULES_RUN,
@@ -93,16 +94,17 @@ RULES = Section("Reward server", [
     Setting("CODE_PROCESSES", "", Maybe(Integer(1, 1024)), RULES_RUN,
             "samples whose programs run concurrently; empty: one per CPU"),
     Setting("CODE_TIMEOUT", "60", Number(3600, "a number of seconds"), RULES_RUN,
-            "seconds of CPU for all tests of a sample; the remaining tests fail"),
+            "seconds of CPU for all tests of a sample; after that, the remaining tests fail"),
     Setting("CODE_BOUNDARY", "", OneOf("", "container"), RULES_RUN,
             "`container`: run programs without Landlock, because the container is the boundary"),
     Setting("CODE_PYTHON", "", Text(), RULES_RUN,
-            "interpreter of the programs (3.10 or later), with the packages that they may import; empty: the server's"),
+            "interpreter of the programs (3.10 or later), with the packages that they may import; empty: that of the "
+            "server"),
     Setting("CODE_CXX", "", Text(), RULES_RUN,
             "compiler of programs in C++ and C, with static libraries; empty: `g++`, `c++` or `clang++` on PATH"),
     Setting("SANDBOX_FUSION_URL", "", Urls(), (*RULES_RUN, "up"),
-            "equivalent [SandboxFusion servers](code.md#sandboxfusion) that run the programs instead, comma-separated; "
-            "not together with CODE_SANDBOX_URL"),
+            "equivalent [SandboxFusion servers](code.md#sandboxfusion), comma-separated, that run the programs instead "
+            "of rewardstack; not together with CODE_SANDBOX_URL"),
     Setting("DATASET_PATH", "", Files(), SCORING,
             "file of questions and golden responses, for requests without a reference"),
     Setting("GOLDEN_THRESHOLD", "0.9", SHARE, SCORING,
@@ -119,7 +121,8 @@ RULES = Section("Reward server", [
 ALONE = Section("The reward server alone", [
     Setting("REWARD_HOST", "127.0.0.1", NAME, ("rules",),
             "address to listen on; `run_reward_server` defaults to `0.0.0.0`"),
-    Setting("REWARD_SOCKET", "", Text(), ("rules",), "Unix socket to listen on instead; `make up` sets it"),
+    Setting("REWARD_SOCKET", "", Text(), ("rules",),
+            "Unix socket to listen on instead of REWARD_HOST and REWARD_PORT; `make up` sets it"),
     Setting("REWARD_QUEUE_URL", "", RedisUrl(), SCORING,
             "Redis of the [job](jobs.md) queue, such as `redis://localhost:6380/0`; empty: no jobs; `make up` sets it",
             secret=True),

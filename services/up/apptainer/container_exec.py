@@ -27,10 +27,10 @@ from services.up.services import LOADING, kind_of
 
 BACKEND = "apptainer"
 ENTRY_POINT = "/.singularity.d/runscript"
-"""Script that `apptainer run` starts in an image: the entry point of the OCI image from which that was built."""
+"""Script that `apptainer run` starts: the entry point of the OCI image from which the Apptainer image was built."""
 PYTHON = "python"
 IMAGE = {"cache": "redis", "queue": "redis", "rules": "rules", "worker": "rules", "gateway": "gateway"}
-"""Image by kind of service, except the images that depend on the machine."""
+"""Image by kind of service. Model servers are omitted, because their images depend on the machine."""
 SAME_IMAGE = {"reward-model": "judge"}
 """Kinds of services that use the image of another kind."""
 SEPARATORS = ':,\\"'
@@ -44,14 +44,14 @@ def get_image(service: str, on_gpu: bool | None = None) -> Image:
 
     Args:
         service: name of the service.
-        on_gpu: whether the service uses a GPU; None if it uses one whenever this machine has GPUs.
+        on_gpu: whether the service uses a GPU; None if it uses a GPU whenever this machine has one.
     """
     kind = SAME_IMAGE.get(kind_of(service), kind_of(service))
     return IMAGES[IMAGE.get(kind) or (kind if (gpus() if on_gpu is None else on_gpu) else f"{kind}-cpu")]
 
 
 class ImageLauncher(Launcher):
-    """Builds the commands of model servers in images, which start the entry points of the images."""
+    """Builds the commands of model servers in images. Each command starts the entry point of an image."""
 
     def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
         """Return the vLLM of the image."""
@@ -61,7 +61,7 @@ class ImageLauncher(Launcher):
         """Return the model of a server: a folder, or a name that the server looks up on the hub."""
         name = model_servers.served_model(server, settings, default_model(settings))
         local = os.path.isdir(name)
-        # Relative links in the folder resolve only from its real path, which is therefore bound.
+        # Return the real path, because relative links in the folder resolve only from there.
         return Model(os.path.realpath(name) if local else name, name, local)
 
     def serve(
@@ -76,7 +76,10 @@ class ImageLauncher(Launcher):
         return [ENTRY_POINT, *engine.arguments(vllm, model, listen, resolved, service)]
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
-        """Return the command of TEI. Its Prometheus port is any free one (0), since `port` has metrics, too."""
+        """Return the command of TEI.
+
+        `--prometheus-port 0` selects any free port. Nothing uses that port, because TEI serves metrics on `port`, too.
+        """
         model = settings["EMBEDDING_MODEL"] or settings[f"EMBEDDING_{'GPU' if gpus else 'CPU'}_MODEL"]
         source = os.path.realpath(model) if os.path.isdir(model) else model
         listen = ["--hostname", "127.0.0.1", "--port", str(port), "--prometheus-port", "0"]
@@ -154,19 +157,24 @@ class ContainerExec:
         own = {"LANG": "C.UTF-8", "PYTHONNOUSERSITE": "1", "TMPDIR": str(self.run.temporary)}
         if kind_of(program.name) in LOADING:
             own["HF_HOME"] = str(self._hub())
-            # TEI reads this variable; its image sets another folder.
+            # TEI reads this variable, which its image sets to another folder.
             own["HUGGINGFACE_HUB_CACHE"] = program.environment.get("HF_HUB_CACHE") or str(self._hub() / "hub")
         return own
 
     def _prefix(self, program: Program) -> list[str]:
         nv = ["--nv"] if kind_of(program.name) in LOADING and _has_gpu(program) else []
         binds = [part for bind in self._binds(program) for part in ("--bind", bind)]
-        # Without `--no-eval`, a shell would evaluate the variables. The home in the container is a folder of the stack.
+        # Without `--no-eval`, a shell would expand the values of environment variables.
         command = [self.apptainer, "--quiet", "exec", "--cleanenv", "--no-eval", "--contain"]
+        # The home in the container is a folder of the stack, not the user's home.
         return [*command, "--home", _bind_path(self.run.caches), "--pwd", str(self.run.path), *nv, *binds]
 
     def _binds(self, program: Program) -> Iterator[str]:
-        """Yield the binds of a program. The stack's own folders are last, because they may be inside others."""
+        """Yield the binds of a program.
+
+        The stack's own folders come last. If a folder that contains one of them were bound later, Apptainer would hide
+        the stack's folder.
+        """
         yield _read_only(CHART_FILES)
         kind = kind_of(program.name)
         if IMAGE.get(kind) == "rules":
@@ -205,9 +213,9 @@ def images_runtime(settings: Settings, run: RunDir) -> Runtime:
 
 
 def find_paths(arguments: Iterable[str]) -> list[Path]:
-    """Return the folders and files that arguments name by absolute path, and those that links in these folders need.
+    """Return the files and folders that arguments name by absolute path, and the targets of links in these folders.
 
-    Links are followed, because the hub's client stores a model as a folder of links into its cache.
+    The targets are included, because the hub's client stores a model as a folder of links into its cache.
     """
     found = dict[Path, None]()
     for argument in arguments:
@@ -237,7 +245,11 @@ def _link_targets(folder: Path) -> list[Path]:
 
 
 def _absolute(argument: str) -> str:
-    """Make a relative path of a file in an argument absolute, because the program has another working directory."""
+    """Return an argument in which the relative path of a file is replaced by the absolute path.
+
+    The path is the whole argument, or the part after the last `=`. The user writes it relative to the root of the tree,
+    but the program runs in another working directory. An argument without such a path is returned unchanged.
+    """
     before, equals, value = argument.rpartition("=")
     return f"{before}{equals}{ROOT / value}" if os.path.isfile(ROOT / value) else argument
 
@@ -260,5 +272,5 @@ def _read_only(path: Path) -> str:
 
 def _bind_path(path: Path) -> str:
     if {*str(path)} & {*SEPARATORS}:
-        raise StackError(f"{path} holds one of {' '.join(SEPARATORS)}, which {BACKEND} cannot bind", "rename it")
+        raise StackError(f"{BACKEND} cannot bind {path}: the path holds one of {' '.join(SEPARATORS)}", "rename it")
     return str(path)

@@ -23,12 +23,12 @@ OLDEST = (1, 2)
 """Oldest supported version of Apptainer: the first with `build --build-arg`."""
 VERSION = re.compile(rf"{PROGRAM} version (\d+)\.(\d+)\.(\d+)")
 ARCHIVES = ("docker-archive", "oci-archive", "docker-daemon", "localimage")
-"""Sources of an image other than a registry, in Apptainer's syntax, as in `docker-archive:/path/image.tar`."""
+"""Apptainer's prefixes for images that do not come from a registry, as in `docker-archive:/path/image.tar`."""
 CODE = ("constraints.txt", "verifier", "client", "cli", "services/rules")
 SUFFIXES = (".py", ".toml", ".txt", ".json", ".html")
 """Suffixes of the source files in the image of the reward server."""
 KILLED_SECONDS = 24 * 3600.0
-"""Age in seconds from which an incomplete image must be from a killed build."""
+"""Age in seconds above which an incomplete image is assumed to be from a killed build."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,10 @@ class Image:
         return ROOT / settings["SIF_DIR"] / f"{self.name}.sif"
 
     def is_outdated(self, settings: Settings) -> bool:
-        """Return whether the image is older than its source files, or was built from another container image.
+        """Return whether the image is older than its source files, or `setting` now names another container image.
 
-        If the Apptainer image was copied to this machine, its container image is not recorded and not checked.
+        `build` records the container image in a file next to the Apptainer image. If only the Apptainer image was
+        copied here, the file is missing, and the container image is not checked.
         """
         file, record = self.file(settings), self._record(settings)
         if record.exists() and record.read_text(encoding="utf-8") != settings[self.setting]:
@@ -78,7 +79,7 @@ class Image:
         arguments = {"BOOTSTRAP": agent, "FROM": source} | ({"ROOT": str(ROOT)} if self.name == "rules" else {})
         command = [runtime(), "build", "--disable-cache", "--force"]
         command += [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
-        # Keep Apptainer from creating a folder in the home. Use an existing one, which may hold credentials.
+        # Keep Apptainer from creating `~/.apptainer`. If it exists, use it, because it may hold credentials.
         own = {} if (Path.home() / ".apptainer").exists() else {"APPTAINER_CONFIGDIR": str(file.parent / ".apptainer")}
         command += [str(incomplete), str(self.definition)]
         try:
@@ -87,8 +88,8 @@ class Image:
                 if done.returncode != 0:
                     raise StackError(
                         f"{file.name} was not built: the lines above say why",
-                        f"check that {self.setting} names an image within reach, and that APPTAINER_TMPDIR has room "
-                        "for it unpacked and is on a disk of this node",
+                        f"check that this node can fetch the image that {self.setting} names, and that "
+                        "APPTAINER_TMPDIR is on a disk of this node and has space for the unpacked image",
                     )
             if file.exists():
                 file.with_suffix(".before").unlink(missing_ok=True)
@@ -137,7 +138,11 @@ DEFAULT = ("rules", "redis", "gateway", "judge", "embedding")
 
 
 def build(settings: Settings, names: Sequence[str]) -> None:
-    """Build images that are missing or outdated: those with these names, or DEFAULT.
+    """Build images, except those that exist and are up to date.
+
+    Args:
+        settings: settings of the stack.
+        names: names of the images; empty for `DEFAULT`.
 
     Raises:
         StackError: a name is unknown, or a build fails.

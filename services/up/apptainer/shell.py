@@ -69,7 +69,7 @@ def drop_own_urls(
 
 
 def _is_over(name: str, run: RunDir) -> bool:
-    """Return whether the stack that `MARK` names is this run directory's, or no longer runs on this node."""
+    """Return whether the stack that `MARK` names belongs to this run directory, or no longer runs on this node."""
     if name == _name(run.path):
         return True
     node, _, folder = name.partition(":")

@@ -66,7 +66,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
 def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> RunningStack:
     """Start services that do not run yet, on the ports of the settings, and wait until they are healthy.
 
-    This does not publish the endpoints file yet: `summarize` of the returned stack does, after the final check.
+    The endpoints file is not published here. `summarize` of the returned stack publishes it, after the final check.
 
     Raises:
         StackError: a service does not become healthy.
@@ -92,7 +92,7 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Runnin
 def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
     """Write the endpoints file, and print the command with which trainers use it."""
     endpoints.publish(run, file, servers(settings, stack), tls.trusted_ca_file(settings))
-    say(f"\nThe stack is up; {file} says where, and in the shell of your trainer:\n")
+    say(f"\nThe stack is up. {file} has its URLs and keys. In the shell of your trainer, run:\n")
     say(f'  eval "$({ROOT}/apptainer/stack.sh env --run {run.path})"', whole=True)
     if "PAGE_PORT" in stack.ports:
         say(f"\nstatus page  {_url(settings, 'PAGE_PORT')}/", whole=True)
@@ -100,7 +100,7 @@ def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
 
 
 def servers(settings: Settings, stack: Stack) -> dict[str, str]:
-    """Return the URLs and keys of the running servers, by the client's variables."""
+    """Return the URLs and keys of the running servers, by name of the client's variable."""
     ports = {"REWARD_SERVER_URL": "REWARD_PORT", **{server.url_setting: server.port_setting for server in SERVERS}}
     found: dict[str, str] = {}
     for url, port in ports.items():
@@ -114,7 +114,8 @@ def servers(settings: Settings, stack: Stack) -> dict[str, str]:
 def warn_outdated(settings: Settings, services: Iterable[str]) -> list[str]:
     """Return a warning for each outdated image of these services."""
     images = dict.fromkeys(map(get_image, services))
-    # Check only images that this user can rebuild. For shared images, the file times of this checkout mean nothing.
+    # Check only images that this user can rebuild. Other images were probably built from another checkout, so a
+    # comparison with the file times of this checkout would mean nothing.
     own = [image for image in images if os.access(image.file(settings), os.W_OK)]
     return [
         f"{image.file(settings)} is older than its sources and is used as it is (make sif t={image.name})"

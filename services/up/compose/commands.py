@@ -70,7 +70,7 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
 
 
 def down(run: RunDir) -> None:
-    """Stop the containers, and remove them, the networks and the files with secrets; keep named volumes.
+    """Stop and remove the containers. Also remove the networks and the files with secrets, but keep named volumes.
 
     Raises:
         StackError: a container could not be removed.

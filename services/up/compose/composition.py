@@ -37,7 +37,7 @@ from services.up.named_judges import key_file, keys, templates
 from services.up.services import kind_of
 
 STACK_URL = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
-"""By server, the setting with the URL under which containers reach the stack's own model server."""
+"""Setting with the URL at which containers reach the stack's own model server, by name of the server."""
 FILE = "compose.resolved.json"
 LABEL = "rewardstack.files"
 """Label with a digest of the mounted files. A changed label makes Compose recreate the container."""
@@ -63,8 +63,8 @@ class Composition:
     Args:
         project: Compose project.
         model: content of the compose file.
-        urls: URLs of the services for clients, by the client's variables.
-        ports: address and port of each published port, by setting.
+        urls: URLs of the services for clients, by name of the client's variable.
+        ports: address and number of each published port, by setting.
         chosen: model servers to start.
     """
 
@@ -117,7 +117,7 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     model["secrets"] = {**model.get("secrets", {}), **added}
     for service in services.values():
         service.pop("profiles", None)
-        # Without restarts, `up --wait` fails once a container exits. `make up` sets the restart policy later.
+        # With this restart policy, `up --wait` fails as soon as a container exits. `make up` enables restarts later.
         service["restart"] = "no"
     return Composition(project, model, model_servers.urls(settings, chosen), ports.compose_ports(settings), chosen)
 
@@ -144,9 +144,11 @@ def _environment(
 
 
 def use_entry_points(composition: Composition) -> None:
-    """Set the entry points of model servers: a script that sets the keys and starts the entry point of the image.
+    """Complete the commands that start the containers of model servers.
 
-    If the environment names a server's program (VLLM_PROGRAM or TEI_PROGRAM), the script starts that program instead.
+    The container of a model server starts a script, which sets the variables with the keys and then starts the model
+    server. This function makes the script start the entry point of the image. If the environment names another program
+    (VLLM_PROGRAM or TEI_PROGRAM), the script already starts that program, and nothing is changed.
 
     Raises:
         StackError: an image is missing.
@@ -165,7 +167,8 @@ def use_entry_points(composition: Composition) -> None:
 def write_secrets(settings: Settings, run: RunDir) -> None:
     """Write a file for each secret to a directory that only its owner can access.
 
-    Unset secrets get empty files, except TLS files and keys of external judges, whose files are removed.
+    An unset secret gets an empty file. TLS files and the keys of external judges are different: if they are not set,
+    their files are removed.
     """
     run.secrets.mkdir(mode=0o700, exist_ok=True)
     run.secrets.chmod(0o700)
@@ -202,7 +205,7 @@ def _generated(name: str, run: RunDir) -> str:
 
 
 def unused_gpus(engine: Engine) -> str:
-    """Return the reason why the GPUs of this machine are not used; empty if they are used, or there are none."""
+    """Return the reason why the GPUs of this machine are not used; empty if they are used or do not exist."""
     is_unused = bool(machine.gpus()) and not engine.gpus
     return "Docker has no nvidia runtime (NVIDIA Container Toolkit); CPUs are used" if is_unused else ""
 
@@ -221,9 +224,12 @@ def judge_model(settings: Settings, gpus: list[Gpu]) -> str:
 def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gpu]) -> dict[str, str]:
     """Assign GPUs to the containers of judges and of the reward model, by service, in the format of JUDGE_GPUS.
 
-    The default judge gets JUDGE_GPUS, and the reward model gets REWARD_MODEL_GPU. A server whose setting is `all`, and
-    each named judge, gets as many GPUs as it needs from those that no setting names. If the default judge is the only
-    server, its `all` is kept. Without GPUs that containers can use, nothing is assigned.
+    The default judge gets the GPUs that JUDGE_GPUS names, and the reward model gets those that REWARD_MODEL_GPU names.
+    GPUs that neither these settings nor EMBEDDING_GPU name are free. If a server's setting is `all`, the server gets as
+    many free GPUs as it needs. So does each named judge, which has no such setting.
+
+    If the default judge is the only one of these servers and JUDGE_GPUS is `all`, it can use all GPUs. If containers
+    cannot use GPUs, nothing is assigned.
 
     Raises:
         StackError: there are too few GPUs.
@@ -262,9 +268,12 @@ def _files(settings: Settings, gpus: bool) -> dict[str, bool]:
 
 
 def _named_judge(server: ModelServer, default: Mapping[str, Any], gpus: str) -> dict[str, Any]:
-    """Return the compose service of a named judge: that of the default judge, with another model, replicas and GPUs."""
+    """Return the compose service of a named judge.
+
+    It is a copy of the default judge's service, with the model, the replicas and the GPUs of the named judge.
+    """
     service = deepcopy({**default})
-    # A custom image may have no command.
+    # For a custom image, an override file may have removed the command.
     service["command"] = [server.model, *(service.get("command") or ())[1:]]
     if not gpus:
         return {**service, "scale": server.replicas}
@@ -286,8 +295,8 @@ def _map_user_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]
     """Map the user's files to paths in containers: reward functions, routes, and prompt templates of judges.
 
     Returns:
-        The values of the settings that name files, with paths in the containers instead; and the files on this machine,
-        by path in the containers.
+        Two dicts. The first has a value for each setting that names files, with the paths of these files in the
+        containers. The second has the path of each file on this machine, by its path in the containers.
 
     Raises:
         StackError: a file is missing or unreadable; the message names the setting.
@@ -308,7 +317,13 @@ def _map_user_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]
 
 
 def _add_files(service: dict[str, Any], files: Mapping[str, Path], judge_keys: Sequence[str]) -> None:
-    """Add the user's files and the keys of external judges (by variable) to a service."""
+    """Give a service access to the user's files and to the keys of external judges.
+
+    Args:
+        service: Compose service to change.
+        files: path of each file on this machine, by its path in the container.
+        judge_keys: names of the variables with the keys.
+    """
     for target, source in files.items():
         mount = {"type": "bind", "source": str(source), "target": target, "read_only": True}
         service.setdefault("volumes", []).append(mount)
@@ -328,8 +343,8 @@ def _external_url(server: ModelServer, settings: Settings, chosen: Sequence[Mode
     for url in settings[server.url_setting].split(","):
         if _is_loopback(urlsplit(url.strip()).hostname or ""):
             raise StackError(
-                f"{server.url_setting}: {url.strip()} is this machine's loopback, which containers do not reach",
-                "name an address of this machine that they reach, or STACK=native",
+                f"{server.url_setting}: {url.strip()} is on this machine's loopback, which containers cannot reach",
+                "name an address of this machine that containers can reach, or set STACK=native",
             )
     return settings[server.url_setting]
 

@@ -146,7 +146,7 @@ class Project:
         return sorted(found, key=lambda container: (container.service, len(container.name), container.name))
 
     def folder(self) -> Path | None:
-        """Return the folder of the project's first file; None if the engine has no such project."""
+        """Return the folder of the project's first compose file; None if the engine has no such project."""
         projects = json.loads(ask(*self.command("ls", "--all", "--format", "json")))
         files = next((project["ConfigFiles"] for project in projects if project["Name"] == self.name), "")
         return Path(files.split(",")[0]).parent if files else None
@@ -193,13 +193,13 @@ def require_own(project: Project, run: RunDir) -> None:
         )
     if last and last.up and last.project != project.name:
         raise StackError(
-            f"the project {last.project} runs from this directory (RUN_DIR), and not {project.name}",
-            "make down first, or another RUN_DIR for the second one",
+            f"RUN_DIR: {run.path} is in use by the project {last.project}, so {project.name} cannot run from it",
+            f"make down first, or set another RUN_DIR for {project.name}",
         )
 
 
 def compose_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the user's environment without `OVERRIDING_VARIABLES`, plus these variables."""
+    """Return the user's environment without `OVERRIDING_VARIABLES`, and with the variables in `environment` added."""
     return {name: value for name, value in os.environ.items() if name not in OVERRIDING_VARIABLES} | {**environment}
 
 

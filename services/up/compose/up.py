@@ -32,7 +32,7 @@ REGISTRY = re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]{0,252}(?::\d{1,5})?)(?:/[a-z
 
 
 class StartFailure(StackError):
-    """Raised if services did not start. The problem is that of the first one."""
+    """Raised if services did not start. The message describes the first of them."""
 
     def __init__(self, problem: str, remedy: str, services: Sequence[str]) -> None:
         super().__init__(problem, remedy)
@@ -164,7 +164,12 @@ def _build(project: Project, image: str, file: Path, environment: Mapping[str, s
 
 
 def make_image(settings: Settings, run: RunDir, registry: str) -> None:
-    """Build the image without starting anything, and push it to a registry such as `registry.example.com/team`, if any.
+    """Build the image without starting anything, and push it to a registry.
+
+    Args:
+        settings: settings of the stack.
+        run: run directory of the stack.
+        registry: registry such as `registry.example.com/team`; empty to push nothing.
 
     Raises:
         StackError: no engine answers, the build fails, or the registry rejects the image.
@@ -208,7 +213,8 @@ def _timeout(service: str) -> str:
 def _started(settings: Settings, composition: Composition, summarize: Callable[[], None]) -> RunningStack:
     """Return the stack for the final check.
 
-    If the cache is published, the check uses the cache and the model servers directly, else only the reward server.
+    If the port of the cache is published, the check also uses the cache and the model servers directly. Otherwise, it
+    uses only the reward server.
     """
     seconds = 2 * float(settings["LLM_JUDGE_SERVER_TIMEOUT"])
     addresses = {"REWARD_SERVER_URL": composition.urls["REWARD_SERVER_URL"], "REWARD_SERVER_TIMEOUT": f"{seconds:g}"}

@@ -33,7 +33,7 @@ def problem(name: str, run: RunDir, running: Running) -> str:
         running: state of the running stack.
     """
     try:
-        # Probe first: if an unrelated process has answered, the port check that follows notices it.
+        # Probe first, then check the ports: if an unrelated process has answered the probe, the port check finds it.
         return _probe(name, run, running) or unbound_reason(name, run, running)
     except RedisError as error:
         return str(error)
@@ -65,7 +65,8 @@ def _probe(name: str, run: RunDir, running: Running, is_liveness: bool = False) 
 def _worker(name: str, run: RunDir, running: Running) -> str:
     """Return a problem if the queue has no recent heartbeat of a worker; empty if it has one.
 
-    Any process of the worker's group may send heartbeats, because in an image the worker is not supervisord's child.
+    A heartbeat of any process in the worker's process group counts. In an image, the worker is not supervisord's child,
+    so supervisord does not know its process id.
 
     Raises:
         RedisError: the queue does not answer.
@@ -92,7 +93,10 @@ def port_conflict(name: str, run: RunDir, running: Running) -> str:
     for setting, host, port in _ports(name, running):
         for sockets in _answering(host, port):
             if sockets and not _is_owned(sockets, name, run, running):
-                return f"{setting}: port {port} {TAKEN} {ports.owner(sockets).description}, which answers in its place"
+                return (
+                    f"{setting}: port {port} {TAKEN} {ports.owner(sockets).description}, "
+                    f"which answers instead of {name}"
+                )
     return ""
 
 
@@ -106,7 +110,7 @@ def unbound_reason(name: str, run: RunDir, running: Running) -> str:
     if conflict := port_conflict(name, run, running):
         return conflict
     silent = (port for _, host, port in _ports(name, running) if not any(_answering(host, port)))
-    return next((f"nobody listens on port {port}" for port in silent), "")
+    return next((f"no process listens on port {port}" for port in silent), "")
 
 
 def _ports(name: str, running: Running) -> Iterator[tuple[str, str, int]]:

@@ -74,7 +74,8 @@ class Program:
         environment: environment variables without secrets, because they are written to a file.
         keys: files of secrets, by environment variable. `with_keys.sh` sets the variables to the files' contents, for
             programs that cannot read secrets from files.
-        versions: digests of the files and secrets that the program reads at startup, by name; a change restarts it.
+        versions: digests of the files and secrets that the program reads at startup, by name. `make up` restarts the
+            program if one of them has changed.
         prefix: command that runs the program in an image, such as `apptainer exec IMAGE`.
         inherits: whether the program gets all variables of supervisord, not only the system variables.
     """
@@ -136,7 +137,7 @@ class Program:
         return sections(run).get(f"program:{self.name}") != self.section(run)
 
     def changes(self, run: RunDir) -> str:
-        """Name the variables and versions that have changed since the description was last written, as text."""
+        """Return the names of what has changed since the description was last written: command, variables, versions."""
         try:
             before = json.loads(run.program(self.name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -147,7 +148,7 @@ class Program:
             old, new = before.get(part, {}), now[part]
             changed = [name for name in old.keys() | new.keys() if old.get(name) != new.get(name)]
             names |= {name.removeprefix(IN_IMAGE).removesuffix("_FILE") for name in changed}
-        return ", ".join(sorted(names)) or "how it is supervised"
+        return ", ".join(sorted(names)) or "its supervisord options"
 
 
 def files(programs: Sequence[Program], run: RunDir) -> dict[str, str]:
@@ -187,7 +188,7 @@ class Inputs:
         settings: settings of the stack.
         run: run directory of the stack.
         secrets: store to which the secrets are added.
-        urls: URLs of the services, by the client's variables.
+        urls: URLs of the services, by name of the client's variable.
         redis_servers: cache and queue.
     """
 
@@ -284,8 +285,8 @@ class Redis:
         service: `cache` or `queue`.
         configuration: text of the configuration file, which includes the file that all deployments share.
         url: URL for the stack's own services, over the socket.
-        published: URL for clients, as text for a shell, which reads the password from a file (`$(cat FILE)`). If the
-            server has no port, this is the URL of the socket.
+        published: URL for clients, in shell syntax: the shell replaces `$(cat FILE)` by the password. If the server has
+            no port, this is the URL of the socket.
     """
 
     service: str
@@ -332,7 +333,10 @@ def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Re
 
 
 def _redis_addresses(settings: Settings) -> str:
-    """Return the addresses to listen on: BIND_ADDRESS and always a loopback address."""
+    """Return the addresses to listen on.
+
+    BIND_ADDRESS is always included. 127.0.0.1 is added, unless BIND_ADDRESS is a loopback address or 0.0.0.0.
+    """
     address = ipaddress.ip_address(settings["BIND_ADDRESS"])
     loopback = "" if address.is_loopback or str(address) == "0.0.0.0" else "127.0.0.1 "
     return f"{loopback}{address}"
@@ -351,7 +355,10 @@ def workers(settings: Settings, inputs: Inputs) -> list[Program]:
 
 
 def gateway(nginx: str, settings: Settings, run: RunDir) -> Program:
-    """Return the program of nginx. It reloads most changes; only a changed BIND_ADDRESS restarts it."""
+    """Return the program of nginx.
+
+    nginx reloads most changes of its configuration. If BIND_ADDRESS has changed, `make up` restarts nginx instead.
+    """
     versions = {"BIND_ADDRESS": settings["BIND_ADDRESS"]}
     return program("gateway", gateway_config.command(nginx, run.path), settings, versions=versions)
 

@@ -1,7 +1,7 @@
 """Describe the programs and files of a stack of local processes or Apptainer images.
 
-Both follow from the settings, the chosen model servers, and the table of services (`services.stack.services_table`).
-`services.up.compose` describes a stack in Docker Compose.
+Programs and files follow from the settings, the chosen model servers, and the table of services
+(`services.stack.services_table`). `services.up.compose` describes a stack in Docker Compose.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class Launcher:
         return found
 
     def model(self, server: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
-        """Return the model of a judge or the reward model. Only the default judge has a fallback model.
+        """Return the model that a judge, or the server of the reward model, loads.
+
+        If JUDGE_MODEL is empty, the default judge loads a model that fits this machine.
 
         Raises:
             StackError: the model is not available.
@@ -77,7 +79,7 @@ class Launcher:
             field, remedy = server.switch, "name a folder"
             if server.judges:
                 field, remedy = f"judges.{server.judges[0]}.model", "name a folder, or give the judge a base_url"
-            raise StackError(f"{field}: no model hub can be reached and {name} is not in its cache", remedy)
+            raise StackError(f"{field}: no model hub can be reached, and {name} is not cached", remedy)
         return model
 
     def serve(
@@ -120,7 +122,7 @@ class Stack:
         configuration: text of configuration files, by file name.
         gateway: text of the gateway's files, by file name.
         secrets: keys and passwords.
-        urls: URLs of the services, by the client's environment variables.
+        urls: URLs of the services, by name of the client's variable.
         ports: address and port by name; the gateway's ports are first.
         host: host name or address at which this machine reaches the gateway.
         cache: Redis server of the result cache; None if there is no cache.
@@ -214,7 +216,10 @@ def describe(
 
 
 def _ports(settings: Settings, chosen: Sequence[ModelServer], running: Running | None) -> dict[str, tuple[str, int]]:
-    """Return the address and port of the stack's ports by name; the embedding server keeps its internal port."""
+    """Return the address and number of each port of the stack, by name.
+
+    If the embedding server runs already, its internal port stays the same.
+    """
     wanted = model_servers.wanted_ports(settings, chosen)
     if EMBEDDING in chosen:
         before = running.ports.get(ports.EMBEDDING_BACKEND) if running else None
@@ -335,7 +340,7 @@ class ModelPrograms:
         return self._launcher.vllm(self._settings, self._gpus)
 
     def _reserve(self, share: Sequence[str]) -> Sequence[str]:
-        """Remove these GPUs from the free ones, and return them."""
+        """Remove the GPUs in `share` from the free GPUs, and return `share`."""
         self._free = [gpu for gpu in self._free if gpu not in share]
         return share
 

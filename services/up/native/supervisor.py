@@ -37,7 +37,8 @@ POLL_SECONDS = 0.1
 MASTER = "nginx: master process"
 UP = ("RUNNING", "STARTING", "BACKOFF")
 IMAGES = ("Apptainer runtime parent", *MOUNT_PROGRAMS)
-"""Programs that run or mount an image. Their working directory is not one of the stack's directories."""
+"""Programs that run or mount an image. `Supervisor.members` recognizes their processes by the command line, because
+their working directory is not one of the stack's directories."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,10 @@ class State:
 
     @property
     def problem(self) -> str:
-        """Reason why the service is unhealthy even if a probe succeeds; empty if its state is RUNNING."""
+        """Message about a state other than RUNNING; empty if the state is RUNNING.
+
+        In another state, the service is unhealthy even if a probe succeeds.
+        """
         return "" if self.state == "RUNNING" else f"supervisord reports {self.state.lower()}"
 
 
@@ -87,8 +91,8 @@ class Supervisor:
         """
         command = [sys.executable, "-m", SUPERVISOR, "--configuration", self._configuration]
         with defer_signals():
-            # Discard the output. Otherwise, on a full disk, supervisord would print messages that it cannot log, and
-            # exit when printing fails, too.
+            # Discard the output. On a full disk, supervisord prints the messages that it cannot log. If it could not
+            # print them either, it would exit.
             child = self._child = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -200,8 +204,9 @@ class Supervisor:
     def members(self) -> list[Process]:
         """Return the processes of the stack, including those that survive a killed supervisord.
 
-        These are the processes in supervisord's session that run in a directory of the stack, or run or mount an image.
-        Session ids are reused: if another program leads the session, no process in it belongs to the stack.
+        These are the processes in supervisord's session that have a directory of the stack as working directory, and
+        those that run or mount an image. Session ids are reused: if another program leads the session, no process in it
+        belongs to the stack.
         """
         running = self._run.load()
         if running is None:

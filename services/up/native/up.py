@@ -36,7 +36,8 @@ from services.up.services import TAKEN, kind_of, remedy, service_of
 
 NO_MONITORING = "Prometheus and Grafana run in containers only"
 FUNCTIONS_SECONDS = 10.0
-"""Timeout of `require_functions` in seconds. Slower reward functions are checked only when the reward server starts."""
+"""Timeout of `require_functions` in seconds. If loading the reward functions takes longer, they are checked only when
+the reward server starts."""
 POLL_SECONDS = 0.2
 SAY_SECONDS = 30.0
 ENDED = ("BACKOFF", "EXITED", "FATAL")
@@ -170,7 +171,7 @@ def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[Mo
     """
     supervisor = Supervisor(run)
     if not supervisor.states() and supervisor.members():
-        with step("ending what a killed supervisord left", "processes of a killed supervisord ended"):
+        with step("ending processes of a killed supervisord", "processes of a killed supervisord ended"):
             supervisor.stop()
     while True:
         stack, logged = describe(settings, run, runtime, chosen, run.load()), run.log_sizes()
@@ -253,7 +254,7 @@ def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Runni
         with step(f"stopping {name}", f"{name} stopped"):
             supervisor.remove(name, running.healthy)
     for name in changed:
-        with step(f"restarting {name} (changed: {why.get(name, 'how it is supervised')})"):
+        with step(f"restarting {name} (changed: {why.get(name, 'its supervisord options')})"):
             supervisor.remove(name, running.healthy)
             supervisor.add(name)
     for name in added:
@@ -262,7 +263,7 @@ def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Runni
     started = {*added, *changed, *supervisor.start_stopped()}
     run.save(replace(wanted, healthy=sorted(healthy - started)))
     if not started and wanted == replace(running, healthy=[]):
-        say("the services run already, with these settings")
+        say("the services already run with these settings")
 
 
 @dataclass
@@ -346,7 +347,8 @@ def _drop_server(
     left = model_servers.exclude(chosen, service)
     dropped = [server for server in chosen if server not in left]
     is_needed = not dropped or any(model_servers.is_required(server, settings) for server in dropped)
-    if error.service not in error.healthy:  # supervisord keeps restarting a service that was healthy before
+    # Do not stop a service that was healthy before, because supervisord keeps restarting it.
+    if error.service not in error.healthy:
         for state in supervisor.states():
             if service_of(state.name) == service and state.name not in error.healthy:
                 supervisor.halt(state.name)

@@ -6,8 +6,8 @@ renews the endpoints file that trainers read, and rotates the logs.
 
 A model server on another node writes its endpoint and heartbeat to a file on shared storage. A file is trusted only if
 the user owns it and no other user can access it. Of the URL in a file, only the host (which is resolved) and the port
-are used. The clocks of nodes differ, so a server counts as alive while its heartbeat keeps changing, whatever time the
-heartbeat has.
+are used. A server counts as alive while its heartbeat keeps changing. The time in the heartbeat is not compared with
+the clock of this node, because the clocks of nodes differ.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class Replicas:
         variable: variable with the server's URL in these files.
         log: called with a message, once for each problem of a file.
         clock: returns the time in seconds.
-        listed: addresses in the gateway's current list; they count as alive for the first `ALIVE_SECONDS`.
+        listed: addresses in the gateway's list when this process starts. These servers count as alive for
+            `ALIVE_SECONDS` after this process first reads their files.
     """
 
     folder: Path
@@ -141,7 +142,8 @@ class Replicas:
         try:
             names = sorted(name for name in os.listdir(self.folder) if name.endswith(SUFFIX))
         except OSError:
-            names = sorted(self._seen)  # the storage does not answer: known servers count as alive for ALIVE_SECONDS
+            # The storage does not answer. Known servers count as alive until ALIVE_SECONDS after their last heartbeat.
+            names = sorted(self._seen)
         self._seen = {name: server for name in names if (server := self._read_server(name, now))}
         return sorted({server.address for server in self._seen.values() if now - server.changed_at < ALIVE_SECONDS})
 
@@ -180,7 +182,7 @@ def read(path: Path, variable: str) -> tuple[str, float]:
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-            raise InvalidFile(f"it must be this user's own file and of mode 600 (chmod 600 {path})")
+            raise InvalidFile(f"it must belong to this user and have mode 600 (chmod 600 {path})")
         content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
         raise InvalidFile(f"it is longer than {MAX_FILE_BYTES} bytes")
@@ -191,7 +193,7 @@ def read(path: Path, variable: str) -> tuple[str, float]:
             return url, float(written)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
         pass
-    raise InvalidFile(f"it is no file of endpoints that names {variable}")
+    raise InvalidFile(f"it is not an endpoints file with {variable}")
 
 
 def resolve(url: str) -> str:
@@ -207,7 +209,7 @@ def resolve(url: str) -> str:
         host, port = "", None
     plain = url.lower() in (f"http://{host}:{port}", f"http://[{host}]:{port}")
     if not plain or not port or not (HOST.fullmatch(host) or ":" in host):
-        raise InvalidFile("its server is not written as http://HOST:PORT")
+        raise InvalidFile("the URL of its server is not of the form http://HOST:PORT")
     try:
         [family, _, _, _, (address, *_)], *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -229,19 +231,20 @@ class Upstream:
 
     def __init__(self, run: RunDir, file: str, text: str, own: list[str], folder: str, variable: str) -> None:
         self._file, self._text, self._own = run.path / file, text, own
-        # After a restart of this process, the gateway keeps its servers until their next heartbeats are due.
+        # After a restart of this process, the servers in the gateway's list stay there until their next heartbeats are
+        # due.
         listed = re.split(r"[\s;]+", self._file.read_text(encoding="utf-8"))
         self._replicas = Replicas(Path(folder), variable, log, listed=frozenset(listed))
 
     def update(self) -> bool:
-        """Write the gateway's file if the list of servers has changed; return whether it has."""
+        """Write the gateway's file if the list of servers has changed. Return whether the list has changed."""
         alive = self._replicas.alive()
         text = template.fill(self._text, {"SERVER": [*self._own, *alive] or [NO_SERVER]})
         if self._file.read_text(encoding="utf-8") == text:
             return False
         template.write({f"{self._file.name}.new": text}, self._file.parent)
         os.replace(f"{self._file}.new", self._file)
-        log(f"{self._replicas.folder}: {', '.join(alive) or 'nobody'}")
+        log(f"servers in {self._replicas.folder}: {', '.join(alive) or 'none'}")
         return True
 
 
@@ -305,7 +308,7 @@ def main(folder: str) -> None:
     tasks = (
         Supervisor(run).restart_failed,
         HungServices(run, float(os.environ["UNHEALTHY_TIMEOUT"])).check,
-        Discovery(run, os.environ["discovery"]).check,  # noqa: SIM112 - `make up` names it when it has changed
+        Discovery(run, os.environ["discovery"]).check,  # noqa: SIM112 - `make up` prints this name after a change
         partial(renew_endpoints, run),
         partial(rotate_logs, run),
     )

@@ -12,13 +12,13 @@ from tests.support.servers import FaultServer
 TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
     "key": ({"key": "secret"}, "set EMBEDDING_SERVER_API_KEY to one of the server's API keys"),
     "neither path": ({"embed": False, "openai": False, "info": None}, "another service answers there"),
-    "error": ({"mode": "500"}, "look at its log"),
-    "overload": ({"mode": "429"}, "it is overloaded, or its rate limit is reached; try again later"),
-    "not ready": ({"mode": "503"}, "it is not ready"),
+    "error": ({"mode": "500"}, "look at the service's log"),
+    "overload": ({"mode": "429"}, "the server is overloaded, or its rate limit is reached; try again later"),
+    "not ready": ({"mode": "503"}, "the server is not ready"),
     "no vectors": ({"mode": "garbage"}, "it is not an embedding server, or it is broken"),
     "one vector less": ({"mode": "short"}, "it is not an embedding server, or it is broken"),
     "no numbers": ({"mode": "nan"}, "its model is broken"),
-    "meaningless": ({"mode": "zero"}, "is it a model for sentence embeddings"),
+    "meaningless": ({"mode": "zero"}, "check that the model is for sentence embeddings"),
 }
 
 

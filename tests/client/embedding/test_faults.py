@@ -111,7 +111,7 @@ def test_different_lengths(server: FaultServer) -> None:
     found = score([Request(SOURCE, "the candidate", references)], on_error="none")[0]
     assert ("failed", True) == (
         found.status,
-        re.fullmatch("vectors of 2[67] and of 2[67] numbers", found.reason) is not None,
+        re.fullmatch("the server returned vectors of different lengths: 2[67] and 2[67]", found.reason) is not None,
     )
 
 

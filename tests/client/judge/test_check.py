@@ -17,17 +17,17 @@ from tests.support.servers import FaultServer
 
 THOUGHTS = {"content": "", "reasoning": "The candidate is right."}
 TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
-    "parser takes all for reasoning": (THOUGHTS, "start it without --reasoning-parser"),
+    "parser takes all for reasoning": (THOUGHTS, "start the server without --reasoning-parser"),
     "thinks in spite of the flag": ({"reasoning": "Hm."}, "use another model or template"),
     "thinks in the text": ({"content": "<think>Hm.</think>REWARD: 1.000"}, "use another model or template"),
-    "empty": ({"content": ""}, "start it without --reasoning-parser"),
+    "empty": ({"content": ""}, "start the server without --reasoning-parser"),
     "ignores the form": ({"content": "It is right."}, "`structured_outputs` needs vLLM 0.11 or later"),
     "no chat": ({"raw": "{}"}, "another service answers there"),
     "no models": ({"models": None}, "another service answers there"),
     "two models": ({"models": [{"id": "a"}, {"id": "b"}]}, "set LLM_JUDGE_MODEL to one that it serves: a, b"),
-    "overload": ({"status": 503}, "it is not ready"),
-    "token of an unknown form": ({"specials": ["<%end%>"]}, "candidates can write its control tokens: <%end%>"),
-    "tokenizer that drops the break": ({"specials": ["<think>"], "drops": SPLITTER}, "judge by another model"),
+    "overload": ({"status": 503}, "the server is not ready"),
+    "token of an unknown form": ({"specials": ["<%end%>"]}, "which are not neutralized: <%end%>"),
+    "tokenizer that drops the break": ({"specials": ["<think>"], "drops": SPLITTER}, "use another model as the judge"),
     "key": ({"status": 401}, "set LLM_JUDGE_SERVER_API_KEY to one of the server's --api-key"),
 }
 
@@ -54,11 +54,11 @@ def test_troubles(judge: FaultServer, state: dict[str, Any], remedy: str) -> Non
 @pytest.mark.parametrize(
     ("state", "note"),
     [
-        ({"refuse": "/tokenize"}, "no verdict 'logprob'"),
+        ({"refuse": "/tokenize"}, "verdict 'logprob' cannot be used"),
         ({"ignores": ["enable_thinking"]}, "does not honor enable_thinking"),
         ({"chances": {"9": 0.6, "0": 0.36}}, "label mass 0.96"),
         ({"chances": {"9": 0.07}}, "label mass 0.07, which is below label_mass_floor 0.5"),
-        ({"ignores": ["logprob_token_ids"]}, "no verdict 'logprob': it returns no probabilities"),
+        ({"ignores": ["logprob_token_ids"]}, "verdict 'logprob' cannot be used: it returns no probabilities"),
     ],
 )
 def test_notes(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, state: dict[str, Any], note: str) -> None:
@@ -112,5 +112,5 @@ def test_named_judge_that_cannot_do_what_is_asked(
     monkeypatch.delenv("LLM_JUDGE_SERVER_URL")
     status, text = check()
     assert 1 == status
-    assert "no verdict 'logprob': /tokenize does not answer" in text
+    assert "verdict 'logprob' cannot be used: /tokenize does not answer" in text
     assert "leave `verdict` out of judges.labelled.options" in text

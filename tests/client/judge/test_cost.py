@@ -98,10 +98,10 @@ def test_a_spent_budget_ends_the_call(
     scores, error = spend([own("first"), own("third")])
     assert ["ok", "failed"] == [one.status for one in scores]
     assert error.startswith(f"{name}: this process has spent {cap} of {cap} ")
-    assert "raise it" in error
+    assert "raise the limit" in error
     assert [True, True] == [one.cached for one in score(paid)]
     assert 2 == len(asked(judge))
-    assert 1 == caplog.text.count("hold for this process alone")
+    assert 1 == caplog.text.count("limit only this process; ")
     monkeypatch.setenv(name, "100")
     assert ["ok"] == [one.status for one in score([own("third")])]
 
@@ -166,7 +166,7 @@ def test_processes_of_a_run_share_the_budget(
     assert "['ok']" == run_script(RUN.format(texts=["c"]))
     third = run_script(RUN.format(texts=["a", "d"]))
     assert third.startswith("['ok', 'failed'] REWARDSTACK_MAX_TOKENS: the run 'run-1' has spent 1")
-    assert " of 100 tokens of model servers; raise it, or set another REWARDSTACK_RUN_ID" in third
+    assert " of 100 tokens of model servers; raise the limit, or set another REWARDSTACK_RUN_ID" in third
     monkeypatch.setenv("REWARDSTACK_RUN_ID", "run-2")
     assert "['ok']" == run_script(RUN.format(texts=["e"]))
     assert 4 == len(asked(judge))

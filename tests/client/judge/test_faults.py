@@ -178,7 +178,7 @@ def test_reply_with_odd_probabilities(judge: FaultServer, logprobs: Any) -> None
 def test_reply_without_probabilities(judge: FaultServer, logprobs: Any) -> None:
     """A judge that has given probabilities before lacks them in one reply; one that never has gives none."""
     judge.set(owned_by="sglang", raw=reply_with(logprobs))
-    with pytest.raises(errors.ConfigError, match="returns no token probabilities"):
+    with pytest.raises(errors.ConfigError, match="'logprob' needs token probabilities, but the judge returns none"):
         score([sample(verdict="logprob")])
     judge.set(raw=reply_with(GIVEN))
     assert "ok" == score([sample(verdict="logprob")])[0].status

@@ -353,7 +353,7 @@ def test_late_members_do_not_wait(comparing: FaultServer, monkeypatch: pytest.Mo
     (alone,) = score(group(EIGHT[:1]), on_error="none")
     assert "1 of 2 members of its group arrived within 0.1 s" == alone.reason
     late = score(group(EIGHT[1:3]), on_error="none")
-    assert {("failed", "its group was judged before it arrived; raise group_wait")} == {
+    assert {("failed", "the sample arrived after its group was closed; raise group_wait")} == {
         (one.status, one.reason) for one in late
     }
     assert [] == asked(comparing)

@@ -146,7 +146,7 @@ def test_tokenize_out_of_reach(judge: FaultServer) -> None:
     """A gateway that keeps /tokenize back is named as the cause, with the remedy."""
     judge.set(refuse="/tokenize")
     (one,) = score([sample(verdict="logprob")])
-    assert "failed" == one.status and "needs POST /tokenize" in one.reason and "let it through" in one.reason
+    assert "failed" == one.status and "needs POST /tokenize" in one.reason and "let /tokenize through" in one.reason
 
 
 def test_server_that_ignores_the_ids(judge: FaultServer) -> None:

@@ -109,7 +109,7 @@ def test_cap_that_bounds_nothing(
     monkeypatch.setenv("REWARDSTACK_MAX_REQUESTS", "1")
     monkeypatch.setattr(factory, "_warn_of_limits", factory._warn_of_limits.__wrapped__)
     assert ["ok", "ok"] == [one.status for one in score([sample("capped"), sample("also capped")])]
-    assert "not those of the reward server; set them there" in caplog.text
+    assert "not those of the reward server; set them on the reward server" in caplog.text
 
 
 def test_over_http(reward_server: RewardServer, judge: FaultServer) -> None:

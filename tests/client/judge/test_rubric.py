@@ -61,7 +61,10 @@ WRONG: dict[str, tuple[Any, str]] = {
     "too many": (["x"] * 129, "got 129 criteria"),
     "a number": ([7], "rubrics[1]: expected an object, got int"),
     "no text": ([{"points": 1}], "rubrics[1]: expected a text"),
-    "points in words": ([{"criterion": "a", "points": "many"}], "rubrics[1].points: expected a number, got 'many'"),
+    "points in words": (
+        [{"criterion": "a", "points": "many"}],
+        "rubrics[1].points: expected a number from -1,000,000 to 1,000,000, got 'many'",
+    ),
     "a misspelled penalty": (
         [{"criterion": "a", "point": -5}],
         "rubrics[1].point: is not known; did you mean 'points'",
@@ -237,7 +240,7 @@ def test_a_rubric_that_has_no_effect(judge: FaultServer, caplog: pytest.LogCaptu
 
     plan._warn_of_unused_rubric.cache_clear()
     assert score([sample(rubrics=HEALTH_BENCH)])[0].status == "ok"
-    assert "extra_info.rubrics has no effect without verdict = 'rubric'" in caplog.text
+    assert "extra_info.rubrics has no effect unless verdict = 'rubric'" in caplog.text
 
 
 OPTIONS: list[tuple[dict[str, Any], str]] = [
@@ -263,7 +266,7 @@ def test_without_criteria(judge: FaultServer) -> None:
     none, negative = score([sample(verdict="rubric"), rubric_sample(clip_negative=False)])
     assert none.status == negative.status == "unscored"
     assert "verdict 'rubric' needs a list of criteria" in none.reason
-    assert "set it in judges.NAME.options" in negative.reason
+    assert "set clip_negative in judges.NAME.options" in negative.reason
 
 
 @pytest.fixture

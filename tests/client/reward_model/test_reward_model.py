@@ -207,7 +207,7 @@ def test_faults(server: FaultServer, table: Table) -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({}, "floor: needs floor"),
+    ({}, "floor: missing; set the value"),
     ({"floor": "low"}, "floor: must be a finite number, got 'low'"),
     ({"clip": [0, 1], "floor": 2}, r"floor: 2 is outside of clip"),
     ({"floor": 0, "base_url": ""}, "base_url: must be a base URL"),

@@ -102,7 +102,7 @@ def test_failures(server: FaultServer) -> None:
     assert scored("brief").status == "failed"
     register("openrlhf", server, "misrouted", base_url=f"{server.url}/below")
     one = scored("misrouted")
-    assert one.status == "failed" and "does api = openrlhf fit the server?" in one.reason
+    assert one.status == "failed" and "check that api = openrlhf fits the server" in one.reason
 
 
 def test_uncached_without_a_name(server: FaultServer) -> None:

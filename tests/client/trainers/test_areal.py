@@ -35,7 +35,7 @@ def test_route(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_reference(row: dict[str, Any], server: FaultServer) -> None:
     """A row without a reference is an error that says in which columns it is looked for."""
     server.set(said={"value": None, "status": "unscored", "reason": NO_REFERENCE})
-    with pytest.raises(ScoringError, match="unscored: .*missing.*; it is one of the columns answer, ground_truth"):
+    with pytest.raises(ScoringError, match="unscored: .*missing.*; put it into one of the columns answer, "):
         areal.reward(*GIVEN, data_source="gsm8k", **row)
 
 

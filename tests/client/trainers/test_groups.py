@@ -101,7 +101,9 @@ def test_skyrl(skyrl: Any, judge: FaultServer) -> None:
 
     with ThreadPoolExecutor(4) as threads:
         assert [0.1, 0.8, 0.3, 0.6] == list(threads.map(lambda text: reward(text, 4), TEXTS))
-    with pytest.raises(RequestError, match="4 members, and only 3 threads wait.* environment.skyrl_gym.max_env_work"):
+    with pytest.raises(
+        RequestError, match="4 members, but only 3 can be collected.* environment.skyrl_gym.max_env_work"
+    ):
         reward("a", 3)
 
 
@@ -121,5 +123,5 @@ def test_openrlhf(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
         found = threads.map(lambda text: openrlhf.reward_func([f"p{text}"], ["p"], None)["rewards"], TEXTS)
         assert [[0.1], [0.8], [0.3], [0.6]] == list(found)
     monkeypatch.setattr(openrlhf, "THREADS", 3)
-    with pytest.raises(RequestError, match="a group has 4 members, and only 3 threads wait for them"):
+    with pytest.raises(RequestError, match="a group has 4 members, but only 3 can be collected: each needs a thread"):
         openrlhf.reward_func(["pa"], ["p"], None)

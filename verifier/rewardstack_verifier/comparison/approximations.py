@@ -1,4 +1,4 @@
-"""Compare answers with an approximate decimal: `x = \\frac{1}{3} \\approx 0.33`, `\\arctan 2 \\approx 63.4^\\circ`."""
+"""Compare answers that have an approximate decimal: `\\frac{1}{3} \\approx 0.33`, `\\arctan 2 \\approx 63.4^\\circ`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ CUT_OFF, ROUNDED = Fraction(1), Fraction(51, 100)
 
 
 class Approximation(NamedTuple):
-    """A value (None if there is none), and the decimal that approximates it, which may be in degrees."""
+    """A value, and the decimal that approximates it.
+
+    The value is None if the decimal approximates only a name: `x \\approx 0.33`. The decimal may be in degrees.
+    """
 
     value: Expression | None
     decimal: Expression
@@ -37,8 +40,10 @@ def as_approximation(node: Node) -> Approximation | None:
 def equal_approximations(answer: Node, reference: Node) -> bool | None:
     """Compare two answers, at least one of which is an approximation.
 
-    An approximate reference accepts its value, and all values that round to its decimal, even if it has few digits. In
-    an approximate answer, the value must round or be truncated to the decimal; then the value or the decimal may match.
+    An approximate reference states a value and a decimal. An answer with this value is right. An answer that rounds to
+    this decimal is also right, even if the decimal has few digits. In an approximate answer, the decimal must be the
+    value, rounded or truncated. Such an answer is right if its value matches the reference. It is also right if its
+    decimal is rounded, not truncated, and matches the reference.
 
     Returns:
         None if the answer states no value, or the reference is neither an approximation nor an expression.
@@ -56,7 +61,7 @@ def equal_approximations(answer: Node, reference: Node) -> bool | None:
 
 
 def _stated_values(answer: Node, found: Approximation | None) -> Iterator[Expression]:
-    """Yield the values of an answer; of an approximation, the decimal only if it is rounded correctly."""
+    """Yield the values that an answer states, including the decimal of an approximation if it is rounded correctly."""
     if found:
         if found.value:
             yield found.value
@@ -69,7 +74,11 @@ def _stated_values(answer: Node, found: Approximation | None) -> Iterator[Expres
 
 
 def _is_near(value: Expression, decimal: Expression, units: Fraction) -> bool:
-    """Return whether a value is within `units` of the last digit of a decimal; a decimal in degrees is converted."""
+    """Return whether a value differs from a decimal by less than `units` units of the decimal's last digit.
+
+    If the decimal is in degrees, the value is converted to degrees. A plain number is not converted, because it counts
+    as degrees.
+    """
     number = _number(decimal)
     if number is None or symbols(value):
         return False
@@ -81,7 +90,7 @@ def _is_near(value: Expression, decimal: Expression, units: Fraction) -> bool:
 
 
 def _number(expression: Expression) -> Number | None:
-    """Return the number in a decimal, without a degree sign; None if it is not a number."""
+    """Return the number in `0.33` or `63.4^\\circ`, without the degree sign; None for other expressions."""
     if isinstance(expression, Apply) and expression.operation == "degree":
         return _number(expression.arguments[0])
     return expression if isinstance(expression, Number) else None

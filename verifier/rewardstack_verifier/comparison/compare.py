@@ -70,18 +70,22 @@ from rewardstack_verifier.stack import with_fresh_stack
 from rewardstack_verifier.tracing import trace
 
 DECIDING = (Choice, Time, Date)
-"""If the first readings of both texts have the same one of these types, no other readings are compared."""
+"""Types that exclude other readings.
+
+If the first readings of both texts have the same type, and the type is one of these, only the first readings are
+compared.
+"""
 Convert = Callable[[Node], Any]
 """Converts an answer to one type; returns None or an empty value if the answer has another type."""
 Row = Callable[[Node, Node], "list[bool | None]"]
-"""Compares an answer with its reference; returns a list of one verdict, or an empty list if it does not apply."""
+"""Compares an answer with its reference; returns a list of one verdict, or an empty list if the row does not apply."""
 _WORDED = (Words, Remark, Time, Date)
 _MEASURED = (*get_args(Expression), Quantity, Total)
 _COMPOUND = (Relation, Sequence, Matrix, NamedSet, Combination)
 _KNOWN = {Number, *_COMPOUND}
 """Two nodes of different types in this set are not equal if no row applies to them.
 
-`Number` is in the set for all types of `_MEASURED`.
+In the set, `Number` represents all types of `_MEASURED`.
 """
 
 
@@ -94,8 +98,9 @@ def compare(answer: str, reference: str) -> bool | None:
         reference: text of the reference; `bounds.refusal` must accept it.
 
     Returns:
-        Whether any reading of the answer equals any reading of the reference; None if no two readings can be compared.
-        An answer with an unevaluated operator, such as an integral, is wrong if the reference does not have it.
+        True if a reading of the answer equals a reading of the reference; None if no two readings can be compared;
+        otherwise False. An answer with an unevaluated operator, such as an integral, is wrong if the reference does not
+        have this operator.
     """
     if unevaluated_operators(answer) - unevaluated_operators(reference):
         trace("values")
@@ -148,7 +153,10 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
 
 
 def _drop_steps(node: Node) -> Node:
-    """Reduce a chain `a = ... = z` to `a = z` if z is a point, set or matrix that equals all steps of its type."""
+    """Reduce a chain `a = ... = z` to `a = z` if z is a point, set or matrix.
+
+    The chain is unchanged if a side between `a` and `z` has the type of `z`, but does not equal `z`.
+    """
     if not isinstance(node, Relation) or len(node.sides) < 3 or set(node.operators) != {"="} or node.modulus:
         return node
     first, *steps, last = node.sides
@@ -177,7 +185,7 @@ def same_type_row(convert: Convert, equal: Callable[[Any, Any], bool | None]) ->
 
 
 def two_types_row(convert: Convert, convert_other: Convert, equal: Callable[[Any, Any], bool | None]) -> Row:
-    """Return a row for answers of two types, in either order; `equal` gets them in the order of the types."""
+    """Return a row for answers of two types, in either order; `equal` gets the answer of the first type first."""
 
     def row(answer: Node, reference: Node) -> list[bool | None]:
         for first, second in ((answer, reference), (reference, answer)):
@@ -191,7 +199,7 @@ def two_types_row(convert: Convert, convert_other: Convert, equal: Callable[[Any
 
 
 def any_type_row(convert: Convert, equal: Callable[[Node, Node], bool | None]) -> Row:
-    """Return a row for two answers, at least one of which `convert` accepts; `equal` gets the answer first."""
+    """Return a row for two answers, at least one of which `convert` accepts; `equal` gets both unconverted."""
     return lambda answer, reference: [equal(answer, reference)] if convert(answer) or convert(reference) else []
 
 
@@ -208,10 +216,10 @@ def accept_types(*types: type[Node]) -> Convert:
 def _or_value_row(
     convert: Convert, equal: Callable[[Any, Any], bool | None], to_value: Callable[[Any, Any], bool | None]
 ) -> Row:
-    """Return a row for two answers of one type, or for an answer of this type and a value.
+    """Return a row that compares two answers of one type, or one answer of this type with a value.
 
-    If one node has this type and the other is neither of this type nor a value, the verdict is None. The row does not
-    apply if neither node has this type.
+    The row applies if at least one node has this type. If the other node has a different type and is not a value, the
+    verdict is None.
     """
     rows = (
         same_type_row(convert, equal),
@@ -246,7 +254,10 @@ def _as_list_of_values(node: Node) -> Sequence | None:
 
 
 def _drop_name(node: Node, other: Node) -> Node:
-    """Return the value of `\\angle A = 30^\\circ` if the other answer is a value without a name; else the node."""
+    """Return only the value of `\\angle A = 30^\\circ` if the other answer is a value without a name.
+
+    Other nodes are unchanged, and so is a node whose name also occurs in its value or in the other answer.
+    """
     if not (isinstance(node, Relation) and node.operators == ("=",) and isinstance(other, _MEASURED)):
         return node
     name, value = node.sides
@@ -260,7 +271,10 @@ def _expressions(node: Node) -> tuple[Expression, ...]:
 
 
 def _equal_families(answer: Node, reference: Node) -> bool | None:
-    """Compare two families of values: different domains are not equal, different parameters give no verdict."""
+    """Compare two families of values. Families with different domains are not equal.
+
+    The result is None if only one node is a family, or if the parameters have different names.
+    """
     if not (isinstance(answer, Family) and isinstance(reference, Family)):
         return None
     if answer.domain != reference.domain:
@@ -354,4 +368,7 @@ COMPARISONS: tuple[Row, ...] = (
     same_type_row(as_inequality, _equal_inequalities),
     same_type_row(accept_types(NamedSet), operator.eq),
 )
-"""The rows in order; the first one that applies decides. Without a row, different types of `_KNOWN` are not equal."""
+"""The rows in order; the first that applies decides.
+
+If none applies, nodes of two different types in `_KNOWN` are not equal.
+"""

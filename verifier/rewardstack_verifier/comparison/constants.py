@@ -23,14 +23,14 @@ _NUMBERED = re.compile(r"[cCkK]_\d")
 _ADDED = frozenset("cCK")
 """Letters that are constants if they are added, without a factor, to a function of `_VARIABLES`."""
 _MULTIPLIED = frozenset("CK")
-"""Letters that are also constants as factors, next to a function of one of `_VARIABLES`."""
+"""Letters that are constants even as factors, if the only other symbol is one of `_VARIABLES`."""
 _CAPITAL = re.compile(r"[A-FK]|[cCkK]_\d")
 """Letters that can name the constants of a general solution."""
 _VARIABLES = frozenset(("x", "y", "t", "s", "r", "u", "v", "z", "theta", "phi"))
 
 
 class Affine(NamedTuple):
-    """A fixed part, and the parts that are multiplied by arbitrary constants and added to it."""
+    """An expression that is linear in its arbitrary constants: `fixed + C_1 * multiplied[0] + C_2 * multiplied[1]`."""
 
     fixed: Expression
     multiplied: tuple[Expression, ...]
@@ -39,8 +39,8 @@ class Affine(NamedTuple):
 def arbitrary_constants(expression: Expression) -> tuple[str, ...]:
     """Return the names of the arbitrary constants of an expression, sorted.
 
-    `C_1` and `c_2` are always constants. `C` is a constant if it is added to a function, without a factor, or if the
-    only other symbol is a variable such as `x`.
+    `C_1` and `c_2` are always constants. If there are none, `C` is a constant if it is added to a function and has no
+    factor. `C` is also a constant if the only other symbol is a variable such as `x`.
     """
     names = symbols(expression)
     numbered = sorted(filter(_NUMBERED.fullmatch, names))
@@ -95,7 +95,11 @@ def have_other_constants(answer: Expression, reference: Expression) -> bool:
 
 
 def _find_constants(one: Expression, other: Expression) -> tuple[str, ...]:
-    """Return the constants of `one`: its arbitrary constants, and its capital letters that `other` does not have."""
+    """Return the names of the constants of `one`, sorted.
+
+    These are its arbitrary constants. The letters that `other` does not have are added if all of them are capital
+    letters, or if `one` has no arbitrary constants.
+    """
     certain_constants, own_constants = arbitrary_constants(one), symbols(one) - symbols(other)
     if not certain_constants or (own_constants and all(map(_CAPITAL.fullmatch, own_constants))):
         return tuple(sorted({*certain_constants, *own_constants}))
@@ -103,10 +107,13 @@ def _find_constants(one: Expression, other: Expression) -> tuple[str, ...]:
 
 
 def have_same_curves(answer: Expression, reference: Expression) -> bool | None:
-    """Return whether `answer = 0` and `reference = 0` are the same family of curves, one for each constant.
+    """Return whether `answer = 0` and `reference = 0` are the same family of curves.
+
+    A family has one curve for each value of its constant.
 
     Returns:
-        None if unknown, or if an expression does not have exactly one constant or is not linear in it.
+        None if unknown. Both expressions must have exactly one constant, be linear in it, and have the same variables;
+        otherwise the result is also None.
     """
     own_constants, reference_constants = arbitrary_constants(answer), arbitrary_constants(reference)
     if (
@@ -122,7 +129,7 @@ def have_same_curves(answer: Expression, reference: Expression) -> bool | None:
 
 
 def _split_affine(expression: Expression, names: tuple[str, ...]) -> Affine | None:
-    """Split an expression that is linear in its constants; None if it is not, or if that is unknown."""
+    """Split an expression that is linear in its constants; return None if it is not known to be linear."""
     all_zero = dict.fromkeys(names, ZERO)
     fixed = _drop_zeros(substitute_all(expression, all_zero))
     at_units = [_drop_zeros(substitute_all(expression, {**all_zero, name: ONE})) for name in names]
@@ -132,7 +139,7 @@ def _split_affine(expression: Expression, names: tuple[str, ...]) -> Affine | No
 
 
 def _drop_zeros(expression: Expression) -> Expression:
-    """Return the expression without zero addends, including products with zero, which would be slow to compute."""
+    """Return the expression without zero addends. Products with a zero factor become zero without being computed."""
     if not isinstance(expression, Apply):
         return expression
     arguments = tuple(map(_drop_zeros, expression.arguments))

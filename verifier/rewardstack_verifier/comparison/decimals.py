@@ -1,4 +1,4 @@
-"""Compute how far an answer may be from a reference, from the digits of their decimals."""
+"""Use the digits of decimals to compute how far an answer may be from its reference."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ from contextvars import ContextVar
 from fractions import Fraction
 
 ANSWER_DIGITS = 6
-"""Minimum number of significant digits of an answer's decimal that can match an exact reference."""
+"""An answer with at least this number of significant digits may be a rounded or truncated value of the reference."""
 REFERENCE_DIGITS = 3
-"""Minimum number of significant digits of a reference's decimal that accepts values that round to it."""
+"""A reference with at least this number of significant digits matches the values that round to it."""
 
 PRINTED_DIGITS = range(15, 18)
-"""Numbers of significant digits of a printed 64-bit floating-point number."""
+"""A decimal with one of these numbers of significant digits counts as a 64-bit float that a program printed."""
 ROUNDING_ERROR = Fraction(1, 2**51)
-"""Relative error of a decimal with `PRINTED_DIGITS`: a few units in the last place of a 64-bit float."""
+"""Maximum relative error of a decimal with `PRINTED_DIGITS`: a few units in the last place of a 64-bit float."""
 
 Decimal = tuple[Fraction, int]
-"""Value and number of decimal places; the number is negative if the last digit shown is before the units digit."""
+"""The value of a decimal, and its number of decimal places.
+
+The number of places is negative if the last digit shown counts tens or more: -2 for `1.2e3`, where it counts hundreds.
+"""
 
 _tolerance: ContextVar[Fraction | None] = ContextVar("tolerance", default=None)
 
 
 @contextmanager
 def use_tolerance(tolerance: float | None) -> Iterator[None]:
-    """Set the relative tolerance for comparisons in the context, in place of the precision of decimals.
+    """Within a `with` block, compare with a relative tolerance instead of the precision of the decimals.
 
     Args:
         tolerance: a fraction of the reference; None to use the precision of the decimals.
@@ -45,9 +48,10 @@ def current_tolerance() -> Fraction | None:
 def max_distance(answer: Decimal | None, reference: Decimal | None) -> Fraction:
     """Return the distance from the reference at which an answer becomes wrong.
 
-    A reference with at least `REFERENCE_DIGITS` digits matches values less than half a unit of its last digit away. An
-    answer with at least `ANSWER_DIGITS` digits, rounded or truncated, matches values less than one unit of its last
-    digit away. A decimal that a program printed, `0.30000000000000004`, matches values within its rounding error.
+    A reference with at least `REFERENCE_DIGITS` digits matches values that differ from it by less than half a unit of
+    its last digit. An answer with at least `ANSWER_DIGITS` digits may be rounded or truncated. So it matches values
+    that differ from it by less than one unit of its last digit. A decimal that a program printed,
+    `0.30000000000000004`, matches values that differ from it by less than its rounding error.
 
     Args:
         answer: the answer if it is a decimal; None if it is exact.

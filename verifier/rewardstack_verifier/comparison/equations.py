@@ -27,13 +27,14 @@ _TWO = integer(2)
 _NAME_OPERATIONS = frozenset(("sum", "product"))
 """Operations in expressions that can be a name: `m + n`, `ab`."""
 _LETTER_NAME_OPERATIONS = _NAME_OPERATIONS | {"negative", "quotient", "power", "root"}
-"""Operations in such names if they have at least two letters: `x - y`, `a^2 + b^2`, `\\frac{x}{y}`."""
+"""Operations in expressions that can be a name if they have at least two letters: `x - y`, `\\frac{x}{y}`."""
 
 
 def as_equation(node: Node) -> Equation | None:
-    """Return the sides of an equation between expressions, `x` first for `5 = x`; None for other nodes.
+    """Return the sides of an equation between expressions; None for other nodes.
 
-    `f \\equiv 0` is an equation, and so is `\\Delta p \\approx \\frac{h}{c}`, an approximate formula for a name.
+    The sides of `5 = x` are swapped, so that `x` is the first. `f \\equiv 0` is an equation, and so is
+    `\\Delta p \\approx \\frac{h}{c}`, an approximate formula for a name.
     """
     if not isinstance(node, Relation) or node.modulus is not None or not {*node.operators} <= {"=", "equiv", "~"}:
         return None
@@ -45,7 +46,10 @@ def as_equation(node: Node) -> Equation | None:
 
 
 def _is_about_formula(operators: tuple[str, ...], sides: Equation) -> bool:
-    """Return whether the equation is `name \\approx formula`, and the formula has letters, so it is not a decimal."""
+    """Return whether an equation is `name \\approx formula`, not `name \\approx decimal`.
+
+    The formula must have letters, but none of the letters of the name.
+    """
     named = operators == ("~",) and is_name(sides[0]) and bool(symbols(sides[1]))
     return named and not symbols(sides[0]) & symbols(sides[1])
 
@@ -106,7 +110,8 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
 def _is_consistent(sides: Equation) -> bool | None:
     """Return whether the last side of a chain can follow from the earlier ones: `AD^2 = x^2 + 9 = 45`.
 
-    Sides that are numbers, and sides after the first one with only letters of the last side, must equal the last side.
+    A side without letters must equal the last side, and so must a middle side whose letters are all in the last side.
+    Sides with a function such as `f(3)` are not checked.
     """
     first, *steps, last = sides
     known = symbols(last)
@@ -121,7 +126,7 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
     """Return whether two equations give the same value to the same name, or are equal up to a factor.
 
     Returns:
-        None if unknown, if a chain is inconsistent or has a letter in the middle, or if a side has no value.
+        None if unknown, if a chain is inconsistent or has a letter as a middle side, or if a side has no value.
     """
     one, other = _first_and_last(answer), _first_and_last(reference)
     if one is None or other is None:
@@ -141,7 +146,7 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
 
 
 def _equal_curves(answer: Equation, reference: Equation) -> bool | None:
-    """Return whether two equations hold at the same points: equal up to a factor, or one solved for a letter."""
+    """Return whether two equations are equal up to a factor, or one is the result of solving the other for a letter."""
     one, other = difference(*answer), difference(*reference)
     same_curve = have_same_curves(one, other) or are_proportional(one, other)
     if same_curve is not False or not any(map(_has_symbolic_divisor, (*answer, *reference))):
@@ -150,7 +155,10 @@ def _equal_curves(answer: Equation, reference: Equation) -> bool | None:
 
 
 def _is_solution(solved: Equation, equation: Expression) -> bool:
-    """Return whether `y = 6/x` is the only solution of `xy - 6 = 0`, which is linear in `y`."""
+    """Return whether `solved`, such as `y = 6/x`, is the only solution of `equation = 0`, such as `xy - 6 = 0`.
+
+    The equation must be linear in the letter on the first side of `solved`.
+    """
     name, value = solved
     if not isinstance(name, Symbol) or name.name in symbols(value):
         return False

@@ -62,7 +62,7 @@ def equal_progressions(answer: tuple[Progression, ...], reference: tuple[Progres
     """Return whether two families have the same values.
 
     Returns:
-        None if they have no common period, or more than `MAX_MEMBERS` values in it.
+        None if they have no common period, or if a family has more than `MAX_MEMBERS` values in this period.
     """
     period = _common_period([one.step for one in (*answer, *reference)])
     found, expected = (_members(family, period) for family in (answer, reference))
@@ -116,7 +116,7 @@ def _progression(value: Expression, parameter: str) -> Progression | None:
 
 
 def _split_by_parity(value: Expression, parameter: str) -> tuple[Expression, Expression]:
-    """Return a value for even and for odd parameters, for which `(-1)^n` is constant."""
+    """Return a value for even parameters and for odd ones. A factor such as `(-1)^n` is constant in each case."""
     even = Apply("product", (integer(2), Symbol(parameter)))
     odd = Apply("sum", (even, ONE))
     return substitute(value, parameter, even), substitute(value, parameter, odd)

@@ -30,7 +30,7 @@ class Congruence(NamedTuple):
 
 
 def as_based_number(node: Node) -> InBase | None:
-    """Return an answer as a number in a base; None if it is not one."""
+    """Return an answer as a number in a base; None if it is not such a number."""
     if not isinstance(node, Apply) or node.operation != "subscript":
         return None
     digits, base = _written_digits(node.arguments[0]), to_integer(node.arguments[1])
@@ -71,7 +71,7 @@ def equal_bases(answer: Node, reference: Node) -> bool | None:
 
 
 def as_congruence(node: Node) -> Congruence | None:
-    """Return an answer as a congruence; None if it is not one."""
+    """Return an answer as a congruence; None if it is not a congruence."""
     if not isinstance(node, Relation) or node.modulus is None:
         return None
     sides = [side for side in node.sides if is_expression(side)]
@@ -81,7 +81,7 @@ def as_congruence(node: Node) -> Congruence | None:
 
 
 def equal_congruences(answer: Congruence, reference: Congruence) -> bool | None:
-    """Return whether two congruences have the same residue class and no different names."""
+    """Return whether two congruences have the same modulus and residue class, and the same name if both have one."""
     if answer.name and reference.name and answer.name != reference.name:
         return False
     one, other = to_integer(answer.residue), to_integer(reference.residue)

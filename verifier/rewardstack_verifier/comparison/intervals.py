@@ -41,7 +41,7 @@ MINUS_INFINITY = negative(INFINITY)
 MAX_BOUNDS = 40
 """Maximum number of bounds of two sets together."""
 Cells = tuple[bool, ...]
-"""Whether a set contains each cell: the gap below the first bound, the first bound, the gap above it, ..."""
+"""For each cell, whether a set contains it: the gap below the first bound, the first bound, the gap above it, ..."""
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPLEMENT = {">": "<=", ">=": "<"}
 
@@ -56,7 +56,10 @@ class Interval(NamedTuple):
 
 
 class Combined(NamedTuple):
-    """Sets and their operator: `cup`, `cap`, `setminus`, or `,` (`cap`, or `cup` if that is empty)."""
+    """Sets and their operator: `cup`, `cap`, `setminus`, or `,`.
+
+    `,` is the intersection (`cap`), or the union (`cup`) if the intersection is empty.
+    """
 
     operator: str
     parts: tuple[Region, ...]
@@ -67,7 +70,7 @@ class _UnorderedError(Exception):
 
 
 class Reals(NamedTuple):
-    """A set of real numbers, and the letter whose values it describes; empty if there is no letter."""
+    """A set of real numbers, and the letter whose values it describes (an empty string if there is no letter)."""
 
     region: Region
     variable: str = ""
@@ -86,7 +89,7 @@ _NAMED: dict[str, Region] = {
 
 
 def as_reals(node: Node) -> Reals | None:
-    """Return the set of real numbers that an answer describes; None for listed members, `{1, 2}`, and other answers.
+    """Return an answer as a set of real numbers; None for listed members (`{1, 2}`) and for other answers.
 
     `(1, 2)` is an interval here, although it may also be a point.
     """
@@ -115,7 +118,10 @@ def equal_reals(answer: Reals, reference: Reals) -> bool | None:
 
 
 def as_members(node: Node) -> Reals | None:
-    """Return listed members (`{1, 2}`, `\\pm 1`), a single value or the empty set as real numbers, else None."""
+    """Return listed members (`{1, 2}`, `\\pm 1`), a single value or the empty set as a set of real numbers.
+
+    The result is None for other nodes.
+    """
     listed = as_list(node)
     if node == NamedSet("empty"):
         return Reals(Interval(integer(0), False, integer(0), False))
@@ -147,7 +153,7 @@ def _from_set_builder(node: SetBuilder) -> Reals | None:
 
 
 def _combine(operator: str, nodes: tuple[Node, ...]) -> Reals | None:
-    """Combine several sets that describe the same letter; None if they do not."""
+    """Combine sets of real numbers; None if a node is not such a set, or if two sets are for different letters."""
     as_set = as_members if operator == "setminus" else _braced_members
     sets = [found for node in nodes if (found := as_reals(node) or as_set(node)) is not None]
     variables = {one.variable for one in sets}
@@ -176,7 +182,7 @@ def _from_list(node: Sequence) -> Reals | None:
 
 
 def _is_half_line(node: Node) -> bool:
-    """Return whether a node is an interval with an infinite bound, which cannot be a point."""
+    """Return whether a node is an interval with an infinite bound. Such an interval cannot be read as a point."""
     found = as_reals(node)
     region = found.region if found else None
     return isinstance(region, Interval) and (region.low == MINUS_INFINITY or region.high == INFINITY)
@@ -235,7 +241,10 @@ def _half_line(left: Expression, operator: str, right: Expression) -> Reals | No
 
 
 def _bounded_name(of: Expression, *bounds: Expression) -> str:
-    """Return the name of the bounded letter or function `f(x)`; empty if `of` is neither, or is in a bound."""
+    """Return the name of an expression between bounds; empty if it has none, or if a bound contains its letter.
+
+    Only a letter, and a function of letters such as `f(x)`, have a name.
+    """
     is_call = isinstance(of, Apply) and of.operation.startswith("call ")
     letters = of.arguments if isinstance(of, Apply) and is_call else (of,)
     if not all(isinstance(letter, Symbol) for letter in letters) or symbols(of) & symbols(*bounds):
@@ -244,7 +253,7 @@ def _bounded_name(of: Expression, *bounds: Expression) -> str:
 
 
 def _from_absolute_value(middle: Expression, operator: str, radius: Expression) -> Reals | None:
-    """Return the set that `|x - a| < r` describes, or for `>` its complement."""
+    """Return the set that `|x - a| < r` or `|x - a| > r` describes."""
     names = symbols(middle)
     if operator in _COMPLEMENT:
         inside = _from_absolute_value(middle, _COMPLEMENT[operator], radius)
@@ -387,7 +396,8 @@ def equal_inequalities(
         equal: compares two sides.
 
     Returns:
-        None if they are chains, or have fewer than two letters and so would have to be solved.
+        None if unknown. The result is also None if the sides differ, and the inequalities are chains or have fewer than
+        two letters: such inequalities would have to be solved.
     """
     if answer.operators != reference.operators:
         return False
@@ -400,6 +410,6 @@ def equal_inequalities(
 
 
 def _excess(relation: Relation) -> Expression | None:
-    """Return the larger side minus the smaller side; None for three or more sides, or if one is not an expression."""
+    """Return the larger side minus the smaller side; None for more than two sides, or if a side is no expression."""
     small, large, *more = relation.sides
     return difference(large, small) if is_expression(small) and is_expression(large) and not more else None

@@ -13,7 +13,7 @@ from rewardstack_verifier.reading.syntax import NamedSet, Node, Relation, Sequen
 Equal = Callable[[Node, Node], "bool | None"]
 _SIGNS = {"plus or minus": (1, -1), "minus or plus": (-1, 1)}
 MAX_ITEMS = 50
-"""Maximum number of members of lists to compare pair by pair."""
+"""Maximum number of members of a list that is compared with another list."""
 
 
 def as_list(node: Node) -> Sequence | None:
@@ -57,7 +57,7 @@ def _group_items(list_: Sequence) -> Sequence:
 
 
 def _names(group: Node) -> tuple[Expression, ...]:
-    """Return the letters with values in a list; empty if an item has no letter, or a letter is repeated."""
+    """Return the letters to which a list gives values; empty if an item has no letter, or a letter is repeated."""
     named = [as_equation(item) for item in group.items] if isinstance(group, Sequence) else []
     names = tuple(sides[0] for sides in named if sides and isinstance(sides[0], Symbol))
     return names if len({*names}) == len(named) else ()
@@ -76,7 +76,7 @@ def expand_signs(list_: Sequence) -> Sequence:
 
 
 def _drop_indices(list_: Sequence, other: Sequence) -> Sequence:
-    """Replace `x_1` and `x_2` by one letter if the other list has only this letter."""
+    """Replace the names `x_1` and `x_2` by `x` if `x` is the only name in the other list."""
     named = [
         (one, one[0].name.partition("_")) for one in map(as_equation, list_.items) if one and isinstance(one[0], Symbol)
     ]
@@ -136,7 +136,7 @@ def equal_to_one(answer: Sequence, reference: Node, equal: Equal) -> bool | None
 
 
 def _have_conflicting_joiners(one: Sequence, other: Sequence) -> bool:
-    """Return whether one list says "and" and the other "or", unless all members are values."""
+    """Return whether one list says "and" and the other "or"; False if `one` has only numbers, or only equations."""
     values = all(is_expression(item) and not symbols(item) for item in one.items) or all(map(as_equation, one.items))
     return not values and {"and", "or"} <= {*one.joined, *other.joined}
 
@@ -150,7 +150,7 @@ def _is_set(node: Node) -> bool:
 
 
 def _with_sign(expression: Expression, sign_index: int) -> Expression:
-    """Return the expression with the upper or the lower of its signs."""
+    """Return the expression with each `\\pm` or `\\mp` replaced by its upper sign (index 0) or lower sign (index 1)."""
     if not isinstance(expression, Apply):
         return expression
     arguments = tuple(_with_sign(argument, sign_index) for argument in expression.arguments)

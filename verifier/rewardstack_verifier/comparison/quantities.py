@@ -60,8 +60,8 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
 def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[bool | None]:
     """Compare lists of counted nouns; return one verdict, or an empty list if the nouns do not decide.
 
-    A list with one noun (`5 cats and 3 cats`) does not equal a list with several nouns (`5 cats and 3 dogs`), unless
-    all of these end with the one noun (`5 red cats and 3 black cats`).
+    A list with only one noun (`5 cats and 3 cats`) does not equal a list with different nouns (`5 cats and 3 dogs`).
+    But it may equal a list whose nouns all end with this one noun (`5 red cats and 3 black cats`).
     """
     one, other = _with_nouns(answer), _with_nouns(reference)
     if not one or len(one) != len(other):
@@ -87,7 +87,10 @@ def _with_nouns(quantities: Iterable[Node]) -> list[tuple[str, Node]]:
 
 
 def have_different_names(answer: Node, reference: Node) -> bool:
-    """Return whether two statements (`x = 5 cm`), at least one with a unit or words, give values to different names."""
+    """Return whether two statements such as `x = 5 cm` give values to different names.
+
+    The result is False if neither statement has a unit or words.
+    """
     if not (
         isinstance(answer, Relation) and isinstance(reference, Relation) and (_has_unit(answer) or _has_unit(reference))
     ):
@@ -122,8 +125,8 @@ def stated_value(node: Node, other: Node) -> Node | None:
         other: the node that `node` is compared with.
 
     Returns:
-        The value before a final `\\approx`, else the last side; None if an earlier side differs from the last side;
-        `node` if it is not a statement.
+        The last side, or the side before a final `\\approx`. The result is None if an earlier side without letters
+        differs from the last side. A node that is not a statement is returned unchanged.
     """
     if not isinstance(node, Relation) or not (_has_unit(node) or (_has_unit(other) and node.operators == ("=",))):
         return node
@@ -142,8 +145,8 @@ def _equal_steps(step: Node, value: Node) -> bool | None:
 def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
     """Return whether two values are equal, at least one of which has no unit.
 
-    A unit may be omitted, except next to a percentage. Units of counting are also converted (`2 dozen` is `24`), and
-    cents into a fraction of the currency (`50 cents` is `0.5`).
+    A unit may be omitted, unless the other value is a percentage. Units of counting are also converted (`2 dozen` is
+    `24`). If the other value is not a whole number, cents are converted into the currency (`50 cents` is `0.5`).
     """
     (value, meanings), (asked, expected) = one, other
     units = (*meanings, *expected)
@@ -183,7 +186,7 @@ def _is_rate_left_out(one: Unit, other: Unit) -> bool:
 
 
 def _as_measured(node: Node) -> Measured | None:
-    """Return the value and the unit of a node (of a `Total`, its first unit); None for a node without a value."""
+    """Return the value and the unit of a node; None if it has no value. A `Total` is converted to its first unit."""
     if isinstance(node, Total):
         return _add_quantities(node.quantities)
     if isinstance(node, Quantity):
@@ -192,7 +195,7 @@ def _as_measured(node: Node) -> Measured | None:
 
 
 def _add_quantities(quantities: tuple[Quantity, ...]) -> Measured | None:
-    """Return the sum of quantities; None unless they have one dimension, and each unit is smaller than the previous."""
+    """Return the sum of quantities; None if their dimensions differ, or a unit is not smaller than the previous one."""
     for first in quantities[0].meanings:
         sizes = [
             next((unit.size for unit in one.meanings if unit.dimensions == first.dimensions), None)

@@ -1,4 +1,7 @@
-"""Compare ratios: `2:3:5` equals `4:6:10` but no number, `3:4` also equals `3/4`, and `V_1:V_2 = 3:4` has names."""
+"""Compare ratios: `2:3:5` equals `4:6:10`, `3:4` also equals the number `3/4`, and `V_1:V_2 = 3:4` has names.
+
+A ratio of three or more terms does not equal any number.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def _read_names(items: tuple[Node, ...]) -> Ratio | None:
 def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
     """Return whether the terms are proportional, matched by name if both ratios have names.
 
-    Terms that are zero must be zero in both ratios. A ratio of only zeros is not equal to any ratio.
+    A term that is zero in one ratio must be zero in the other. A ratio of only zeros is not equal to any ratio.
     """
     if len(answer.terms) != len(reference.terms):
         return False

@@ -1,4 +1,7 @@
-"""Find unfinished arithmetic in an answer that its reference does not have: `2 + 3`, `\\frac{6}{4}`, `2^{10}`."""
+"""Find unfinished arithmetic, such as `2 + 3`, `\\frac{6}{4}` or `2^{10}`, in an answer.
+
+An answer counts as simplified if each kind of its unfinished arithmetic also occurs in the reference.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +102,11 @@ def _coefficient(expression: Expression) -> int | None:
 
 
 def _is_free_of_squares(part: Apply) -> bool:
-    """Return whether no factor can be taken out of the root of an integer, unlike 2 out of `\\sqrt{8}`."""
+    """Return whether a root is simplified; True if it is not the root of an integer.
+
+    A root of 0, 1 or -1 is not simplified. A square root is not simplified if a square divides its integer: `\\sqrt{8}`
+    is `2\\sqrt{2}`. The same holds for cube roots and cubes, and so on.
+    """
     radicand, index = to_integer(part.arguments[0]), to_integer(part.arguments[1])
     if radicand is None or index is None or index < 2:
         return True

@@ -40,8 +40,8 @@ _INDEX = Symbol("n")
 def equal_values(answer: Expression, reference: Expression) -> bool | None:
     """Return whether two expressions have the same value.
 
-    The expressions may be infinite, series, percentages, angles in degrees, or decimals. If a comparison reaches its
-    limits without a decision, the result is False, and `UNDECIDED` is traced.
+    An expression may also be infinity, an infinite series, a percentage, or an angle in degrees. If a comparison
+    reaches its limits without a decision, the result is False, and `UNDECIDED` is traced.
 
     Returns:
         None if an expression has no value that can be compared.
@@ -81,7 +81,11 @@ def _equal_expressions(answer: Expression, reference: Expression) -> bool:
 
 
 def has_value(expression: Expression) -> bool:
-    """Return whether an expression can be computed: no infinity, percent or degree sign, `\\pm`, base or `f(x)`."""
+    """Return whether an expression has a value that can be computed.
+
+    It has no such value if it contains infinity, a percent sign, `\\pm`, a number with a base, a function such as
+    `f(x)`, or a degree sign outside of trigonometric functions.
+    """
     for part in parts(expression):
         if part == Constant("infinity"):
             return False

@@ -35,7 +35,7 @@ _VERB = (
     r"|(?:will|would|must|should|has\sto)\sbe)\b(?!\s?n[o']t\b)"
 )
 _QUESTION_PART = r"(?:\$[^$\n]{1,60}\$|\\\([^()\n]{1,60}\\\)|[^.:=\n$\\]|\.(?=\d))"
-"""A pattern for a character or formula of the question within a phrase: "the answer to $2 + 3$ is"."""
+"""A pattern for one character or formula of the question that a phrase repeats: "the answer to $2 + 3$ is"."""
 ENGLISH = (
     rf"(?<!wrong )(?<!incorrect )(?<!false )\b(?:{_NOUN})\b(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
     rf"(?:(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?[\s*_\"']{{0,4}}(?:\b{_VERB}|[:\uff1a=\u2192]|[-\u2013\u2014](?=\s))"
@@ -56,11 +56,11 @@ _NOUNS = sorted(
     }
 )
 _PHRASE_WORDS = tuple(noun for noun in _NOUNS if not any(noun.startswith(one) for one in _NOUNS if one != noun))
-"""Lower-case words, at least one of which is in each phrase that announces an answer."""
+"""Lower-case words. Each phrase that announces an answer contains at least one of them."""
 _BEFORE_WORD = re.compile(r"(?:(?:correct|right|best|final)\s|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?)\Z")
 """The beginning of a phrase before one of `_PHRASE_WORDS`: "correct " in "correct option"."""
 _MAX_BEFORE_WORD = 13
-"""Maximum number of characters before a word in which `_BEFORE_WORD` is searched."""
+"""Maximum number of characters before a word to search for `_BEFORE_WORD`."""
 _SUPPOSED = re.compile(
     r"\b(?:suppose|assum(?:e|ing)|if|whether"
     r"|(?:might|may|could|would|(?:do|does|did|can)(?:n['\u2019]t| not)) (?:think|believe))"
@@ -69,20 +69,20 @@ _SUPPOSED = re.compile(
     r"(?: (?:final|own))?\s*\Z",
     re.IGNORECASE,
 )
-"""Text before a phrase that only supposes or reports an answer: "suppose the answer is 9", "Tom's answer is 9"."""
+"""Text before a phrase, if the phrase only supposes or reports an answer: "suppose the answer is 9", "Tom's answer"."""
 WITHDRAWN = re.compile(
     r"[\s.,;:!?)*\]}$_\u2014-]{0,8}(?:(?:is|are)\s(?:not\b|wrong|incorrect|false)|(?:is|are|was|ca)n['\u2019]t\b|cannot\s"
     r"|(?:(?:no|wait|actually)\b[,.!:\s]{0,3}){1,3}"
     r"(?:(?:that|this|it)(?:['\u2019]s|\sis)\s(?:wrong|incorrect|not)|\(?[A-J]\b|[-\d$\\]\S{0,40}?[.!]?\s*(?:\Z|\n)))",
     re.IGNORECASE,
 )
-"""Text right after an answer that withdraws it: "is incorrect", ". No, 6"."""
+"""Text right after an answer, if it withdraws the answer: "is incorrect", ". No, 6"."""
 _IS_NOT = (
     r"(?:is|are|was|were|can|could|will|would|should|must|does|ca|wo)"
     r"(?:n['\u2019]t|not|\s(?:[a-z]{3,10}ly\s)?(?:not|never))\b"
 )
 _NOUN_ENDS = ("nswer", "esult", "olution", "ption", "hoice")
-"""Parts of the nouns in `_DENIAL`. A text without any of them needs no search."""
+"""Ends of the nouns in `_DENIAL`. The pattern can match only a text that contains one of them."""
 _DENIAL = re.compile(
     rf"(?:[Aa]nswer|[Rr]esult|[Ss]olution|[Oo]ption|[Cc]hoice)s?(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?\s{_IS_NOT}\s+"
     r"(?:[^.,;!?\n]|[.,](?=\d))*"
@@ -95,19 +95,19 @@ HEDGED = re.compile(
     r"[\s$,;(]{0,6}(?:\\text\{\s?)?\b(?:or(?! so\b)|alternatively|possibly|perhaps|maybe|and maybe|as well as)\b",
     re.IGNORECASE,
 )
-"""Text right after an answer that is one of several: "or", "alternatively"."""
+"""Text right after an answer, if it shows that another answer follows: "or", "alternatively"."""
 _DESCRIPTION = re.compile(
     r"(?:indeed|also|thus|therefore|then)?\s?(?:correct|clear|reasonable|sensible|plausible|consistent|obvious"
     r"|(?:double[ -])?checked|verified|confirmed|obtained|derived|found|computed|calculated)\b"
     r"(?!\s(?:wrong|incorrect)|:)",
     re.IGNORECASE,
 )
-"""Text after a phrase that describes an earlier answer: "the answer was checked twice"."""
+"""Text after a phrase, if it only describes an earlier answer: "checked twice" in "the answer was checked twice"."""
 _FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNORECASE)
 _IS_THE_ANSWER = re.compile(
     r"\s(?:is|are)\s(?:the|our|my)\s(?:(?:final|correct|right|only)\s){0,2}(?:answers?|solutions?|option|choice)\b"
 )
-"""A phrase after the answer that it announces: "is the final answer"."""
+"""A phrase that announces the answer before it: "is the final answer"."""
 _VALUE_BEFORE = re.compile(rf"(?:(?:{NUMBER.pattern})(?:\s[a-z]{{1,20}})?|{FORMULA.pattern}|(?<![\w\\])\(?[A-J]\)?)\Z")
 """A value right before "is the answer"."""
 MAX_BEFORE = 80
@@ -130,7 +130,7 @@ _LEAD_IN = re.compile(
 )
 """Words between a phrase and the answer: "therefore", "the number of"."""
 _SUBJECT = re.compile(r"the\s[^.\n]{1,80}?\s(?:is|are|equals)\s+", re.IGNORECASE)
-"""The subject of a sentence after a phrase: "Answer: the area is 5"."""
+"""The subject and verb of a sentence after a phrase: "the area is" in "Answer: the area is 5"."""
 _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*")
 _STRESS = re.compile(r"\*\*|__|`")
 _LETTER = re.compile(r"\(?[A-J]\)(?=\s)|[A-J](?=[.:,]\s)")
@@ -145,13 +145,13 @@ _JOINS = rf"{_HEDGE}|and|to|but|by|times|plus|minus|more|less|than|out|und|et|y|
 _JOINER = re.compile(rf"\b(?:{_JOINS})\b", re.IGNORECASE)
 """Words that join a value to another value."""
 _CONTINUES = re.compile(rf"[\d$\\=+*/|&<>%^~-]|\b(?:{_JOINS}|doubled|halved|squared|cubed)\b", re.IGNORECASE)
-"""Text after a formula that makes it part of another expression."""
+"""Text after a formula, if it shows that the formula is only a part of the answer: "+ 3", "squared"."""
 _NOT_THE_ANSWER = re.compile(
     r"\b(?:than|at\s(?:most|least)|no|not|other|depends|but|near|far|unknown|undefined|between|hard|impossible|cannot|never"
     r"|neither|nicht|keine?|pas|non|nunca|jamais|não|не)\b|n['\u2019]t\b|[不没無无]",
     re.IGNORECASE,
 )
-"""Words before a formula that is not the answer: "not", "more than"."""
+"""Words that show that the formula or number of the sentence is not the answer: "not", "more than"."""
 _WORD_BEFORE_NUMBER = re.compile(r"(?<![\w\\])(?![A-Z])[^\W\d_]{2,}[^\d]*\d")
 """A word before a number, unless the word is a name, as in "Apollo 11"."""
 MAX_WORDS_BEFORE = 6
@@ -161,11 +161,11 @@ _COPULA = re.compile(r"\s?(?:です|である|だ|となる|になる|입니다|
 _UNSPACED_AFTER = re.compile(
     r"[\d$)}%]\s?(?:[\u3040-\u30ff\uac00-\ud7af]\s?|[\u3400-\u9fff]+[\u3040-\u30ff\uac00-\ud7af]){3,}"
 )
-"""Text after a value in Japanese or Korean that is longer than a unit, for example a denial."""
+"""Japanese or Korean text after a value, if the text is longer than a unit: for example a denial."""
 
 
 def extract_announced(text: str) -> str | None:
-    """Return the last announced answer of a text; None if there is none, or if it is withdrawn right after."""
+    """Return the last announced answer of a text; None if there is none, or if the text right after withdraws it."""
     before: re.Match[str] | None = None
     for phrase in find_announcements(text):
         if before is None or not _DESCRIPTION.match(text, phrase.end()):
@@ -178,7 +178,7 @@ def extract_announced(text: str) -> str | None:
 
 
 def find_announcements(text: str) -> Iterator[re.Match[str]]:
-    """Yield the phrases that announce an answer, except those that suppose an answer or report another person's."""
+    """Yield the phrases that announce an answer, except those that only suppose or report an answer (`_SUPPOSED`)."""
     end = 0
     for start in _phrase_starts(text):
         phrase = PHRASE.match(text, start) if start >= end else None
@@ -276,8 +276,8 @@ def find_number_in_sentence(sentence: str) -> str | None:
     """Return the last number of an announced answer that is a sentence.
 
     Returns:
-        The number; None if the text is only an answer, or has a formula, a negation, a hedging word, or no number after
-        a word.
+        The number. The result is None if the text is only an answer, has no number after a word, or contains a LaTeX
+        command, a negation, or a hedging word.
     """
     if "\\" in sentence or bare_answer(sentence) is not None or not _WORD_BEFORE_NUMBER.search(sentence):
         return None
@@ -285,7 +285,7 @@ def find_number_in_sentence(sentence: str) -> str | None:
 
 
 def _read_inner_formula(sentence: str, start: int) -> str | None:
-    """Return the formulas at a position of a sentence; None if they are not its answer."""
+    """Return the formulas at a position of a sentence; None if they are not the answer that the sentence gives."""
     before, formulas = sentence[:start], read_formulas(sentence[start:])
     if _NOT_THE_ANSWER.search(before) or len(before.split()) > MAX_WORDS_BEFORE or formulas is None:
         return None

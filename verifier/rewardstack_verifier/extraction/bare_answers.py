@@ -32,7 +32,7 @@ _BEFORE_NUMBER = re.compile(
     r"|January|February|March|April|May|June|July|August|September|October|November|December"
     r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b)[^\W\d_]{2,}[^\d]*\d"
 )
-"""A word before a number that shows that the text is prose: not a function, a currency, a month or a weekday."""
+"""A word before a number, which shows that a text is prose. Functions, currencies, months and weekdays do not match."""
 _PUNCTUATION = " \n.!\u3002"
 
 

@@ -9,7 +9,10 @@ from rewardstack_verifier.bounds import MAX_ANSWER, MAX_ITEMS
 from rewardstack_verifier.extraction.expressions import UNIT_AFTER, clean_unit, last_aligned_line
 
 MAX_CONTENT = 20 * MAX_ANSWER
-"""Maximum characters to read of a box; an answer longer than `MAX_ANSWER` is compared only as text."""
+"""Maximum characters of a box's content; the rest is cut off.
+
+An answer longer than `MAX_ANSWER` is not parsed, but it is still compared as text.
+"""
 
 MAX_BOXES = 8
 """Maximum number of boxes to examine, from the end; unclosed, empty and placeholder boxes are skipped."""
@@ -26,7 +29,7 @@ _JOINT = re.compile(
 )
 """Text that joins two boxes: a comma, words with "and" or "or", a sign, or nothing; then perhaps `x =`."""
 _SIGN_BEFORE = re.compile(r"(?:[=($]|\\\[)\s*([-\u2212])\s*\Z")
-"""A minus sign before a box that belongs to the answer."""
+"""A minus sign that is before a box and belongs to the answer."""
 _SEVERAL_BEFORE = re.compile(
     r"(?:\b(?:solutions|roots|zeros|zeroes|eigenvalues|divisors)\b[^.\n\d]{0,40}?(?:are|:)"
     r"|(?<![\w,)}] )(?<![\w,)}\\])[a-z]\s*(?:=|\\in))"
@@ -56,7 +59,10 @@ class Box(NamedTuple):
 
 
 def extract_boxed(text: str) -> str | None:
-    """Return the content of the last closed `\\boxed{…}` or `\\fbox{…}`, with boxes joined to it; None without one."""
+    """Return the content of the last closed `\\boxed{…}` or `\\fbox{…}`, and of the boxes that are joined to it.
+
+    The result is None if there is no such box, or if the only one is denied.
+    """
     box = find_last_box(text, len(text))
     return None if box is None else read_box_content(text, box)
 
@@ -135,9 +141,10 @@ def find_last_box(text: str, end: int) -> Box | None:
 
 
 def _find_outermost(text: str, box: Box) -> tuple[Box, Box | None]:
-    """Return the outermost box around a box, or the box itself, and the last box before it.
+    """Return the box around `box`, and the last box before this outer box (None if there is none).
 
-    An inner `\\boxed` is removed: the content of `\\boxed{\\boxed{6} + 1}` is `6 + 1`.
+    If no box is around `box`, the first result is `box` itself. An inner `\\boxed` is removed: the content of
+    `\\boxed{\\boxed{6} + 1}` is `6 + 1`.
     """
     before = find_last_box(text, box.start)
     if before is None or before.end < box.end:
@@ -157,7 +164,8 @@ def _match_joint(text: str, before: Box, box: Box) -> re.Match[str] | None:
 def _read_content(text: str, start: int) -> tuple[int, str] | None:
     """Return the end and the content of the braces, or of the number without braces, at `start`.
 
-    Content is cut off after `MAX_CONTENT`. The result is None if there is neither, or the braces are not closed.
+    Content beyond `MAX_CONTENT` is cut off. The result is None if there are neither braces nor a number, or if the
+    braces are not closed.
     """
     number = _WITHOUT_BRACES.match(text, start)
     if number is not None:

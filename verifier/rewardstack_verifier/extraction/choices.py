@@ -54,7 +54,7 @@ _AFTER_WORD = re.compile(
     r"[^\S\n]*(?:$|[\n.,;:!?)(*<。、\u2014\u2013-]|(?:because|since|as|for|which|given|due|but|and|or|so)\b)",
     re.IGNORECASE,
 )
-"""Text after `A` or `I` that shows that it is the letter of an option, not a word."""
+"""Text after `A` or `I`, if it shows that this letter is an option, not a word."""
 _LINE_END = re.compile(r"[.)]?[\s*_`$]*(?:$|\n|<)")
 _JOINT = re.compile(
     r"\s{0,2}(?:,\s?(?:and|or)\b|[,/&、]|\b(?:and|or)\b|和|或)\s{0,2}(?:(?:maybe|perhaps|possibly|option|choice)\s)?",
@@ -62,13 +62,13 @@ _JOINT = re.compile(
 )
 """Text between two letters of an answer: "A or B"."""
 _ALSO = re.compile(r"[\s$)]{0,4}(?:and|&)(?=[\s$(\\]{1,4}(?:option\s|choice\s)?\(?[A-J][\s)$.]{0,4}(?:\Z|\n))")
-"""An "and" after a box, if only another letter follows on its line."""
+"""The word "and" after a box, if the rest of the line is only another letter."""
 _IS_CORRECT = re.compile(
     r"(?P<letter>[A-J])(?<![\w\\'\u2019-].)(?:[).*_\]]|\\[)\]]){0,4}(?:,\s[^,.\n]{1,120},)?(?:\s[^\s,.\n]{1,20}){0,4}?"
     r"(?:\s(?:is|must be|would be)\s(?:therefore\s|thus\s)?(?:the\s)?(?:only\s)?(?:correct|right|best|answer)\b"
     r"|\s?是?正[确確])"
 )
-"""A letter that is called right: "B is the correct answer"."""
+"""A letter that the text calls correct: "B is the correct answer"."""
 _LONE = re.compile(
     rf"\s*(?:(?:so|thus|hence|therefore)[,:]?\s)?(?:(?:option|choice)\s)?{_OPENING}(?P<letter>[A-J])"
     r"(?:[.:]?[)\]}*_`$.\"'”」\s]|\\[)\]]){0,8}",
@@ -91,11 +91,11 @@ _AT_END = re.compile(
 _ALONE = re.compile(r"(?:(?<=[;:,./(\n])\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Za-z'])")
 """A further letter of a list, after a sign or a word such as "or"."""
 _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
-"""Text after the first letter that shows that further letters are part of the option's text."""
+"""Words or digits after the first letter. They are the text of the option, so further letters in it are no answers."""
 _DENIAL_BEFORE = re.compile(
     r"\b(?:not|none of|all but|cannot|can't|neither|wrong|incorrect)\b[^.\n]{0,40}\Z", re.IGNORECASE
 )
-"""Text before a match of `_IS_CORRECT` that denies it."""
+"""A negation before a match of `_IS_CORRECT`, as in "not (A) is correct"; the match then gives no answer."""
 _LAST = re.compile(
     r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*"
     r"|\bit(?:['\u2019]s|\sis|\smust\sbe)\s(?P<closing>[A-J])[.!]?\s*\Z"
@@ -180,7 +180,10 @@ def _leading_letters(text: str) -> str:
 
 
 def _announced_at(text: str, position: int) -> tuple[str, int]:
-    """Return the letters at a position, after a word such as "option" or after an option's text, and where they end."""
+    """Return the letters at a position, and where they end.
+
+    A word such as "option", or the text of an option, may precede the letters.
+    """
     lead_in = _LEAD_IN.match(text, position)
     letters, end = _letters_at(text, lead_in.end() if lead_in else position)
     behind = None if letters else _AT_END.match(text, position)

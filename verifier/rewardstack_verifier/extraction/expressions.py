@@ -26,7 +26,7 @@ MAX_JOINED = 12
 """Maximum number of joined formulas to read."""
 
 _IN_WORD = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-"""A word character, except those of Chinese, Japanese and Korean, which do not separate words by spaces."""
+"""A word character. Chinese, Japanese and Korean characters are excluded: a number may be right next to them."""
 NUMBER = re.compile(
     r"(?:(?<![\w)\]}])[-+\u2212]\s?)?(?:(?:\b(?:US|R|C|A|HK|NZ)(?=\\?\$))?\\?[$€£¥₹₩₽]\s?)?"
     rf"(?<!{_IN_WORD})(?<!\.)[-+\u2212]?"

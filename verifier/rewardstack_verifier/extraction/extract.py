@@ -41,7 +41,7 @@ WINDOW = 16 * MAX_ANSWER
 _EMPHASIS = "*_ "
 """Signs around bold or italic text, and blanks."""
 _VALUE = re.compile(r"[*_\s]*(?:[-+(\[{$\\£€.\d]|[A-Za-z]\w?\s?=|[A-J][.)*_\s]*\Z)")
-"""Matches the beginning of a `####` line that has a value, so that the line is not a heading."""
+"""Matches the value with which a `####` line begins. A line that begins with a value is not a heading."""
 MAX_HEADINGS = 8
 """Maximum number of `####` lines to examine, from the end; headings are skipped."""
 _WORDS = re.compile(r"[^\d\n\\$]{1,200}")
@@ -68,8 +68,8 @@ def extract_answer(response: str, mode: str = STANDARD) -> str | None:
 def reference_answer(reference: str) -> str:
     """Return the answer of a reference.
 
-    This is the content of the last box. Without a box, it is the answer that the text after the last `####` (or the
-    whole text) announces, as in "the answer is 5"; without an announcement, that text itself.
+    If there is a box, this is the content of the last one. Otherwise, text up to the last `####` is ignored, and the
+    result is the answer that the rest announces ("the answer is 5"), or the whole rest if it announces none.
     """
     reference = _drop_surplus_braces(reference)
     content = extract_boxed(reference)
@@ -125,7 +125,7 @@ def _marked_answer(text: str, mode: str) -> str | None:
         if WITHDRAWN.match(text, box.end) or HEDGED.match(text, box.end):
             return None
         final_answer = None if mode == STRICT else extract_final_answer(text[box.end :][-WINDOW:])
-        return trace_place(final_answer, "the final answer behind the last \\boxed") or trace_place(
+        return trace_place(final_answer, "the final answer after the last \\boxed") or trace_place(
             read_box_content(text, box), "\\boxed"
         )
     line = find_hash_line(text)
@@ -133,7 +133,10 @@ def _marked_answer(text: str, mode: str) -> str | None:
 
 
 def find_tag_or_box(text: str) -> tuple[str | None, Box | None]:
-    """Return the content of the last answer tag and None, or None and the last box, depending on which is later."""
+    """Return the content of the last answer tag, and the last box. At least one of the two is None.
+
+    If a text has both, the earlier one is None. A box inside the tag also counts as earlier.
+    """
     end = text.rfind("</answer>")
     start = text.rfind("<answer>", 0, end) if end >= 0 else -1
     box = find_last_box(text, len(text))
@@ -167,7 +170,7 @@ def check_text(name: str, value: object) -> None:
 
 
 def describe_type(name: str, value: object) -> str:
-    """Return the type of an argument that is not a string, and the argument to pass instead."""
+    """Return the type of an argument that is not a string, and advice on what to pass instead, if any."""
     remedy = "pass an empty string if there is none" if value is None else ""
     remedy = f"pass str({name})" if isinstance(value, Real) else remedy
     remedy = f"pass {name}.decode()" if isinstance(value, (bytes, bytearray)) else remedy

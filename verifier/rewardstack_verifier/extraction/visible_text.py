@@ -8,7 +8,7 @@ from rewardstack_verifier.extraction.boxes import read_braces
 from rewardstack_verifier.transcript import last_turn, without_dialogue
 
 _COMMENT_LINE = re.compile(r"(?:^|(?<=<answer>))[ \t]{0,20}%[^\n]*", re.MULTILINE)
-"""A LaTeX comment that begins a line or an answer tag."""
+"""A LaTeX comment at the beginning of a line, or right after `<answer>`."""
 _PHANTOM = re.compile(r"\\[hv]?phantom\s{0,3}\{")
 MAX_HIDDEN = 32
 """Maximum number of HTML comments, and of `\\phantom` commands, to remove."""

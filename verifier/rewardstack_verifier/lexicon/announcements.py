@@ -35,4 +35,4 @@ ANNOUNCEMENTS = {
     "hi": Announcement("उत्तर", "है", spaced=False),
 }
 CHOOSING_WORDS = "本题选|本題選|故选择|故选|故選|应选|應選|因此选|所以选|选择|選擇"
-"""Chinese words for "choose", right before the letter of an option or a value, separated by `|`."""
+"""Chinese words for "choose", separated by `|`. The letter of an option, or a value, follows right after them."""

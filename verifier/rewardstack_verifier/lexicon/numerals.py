@@ -19,7 +19,7 @@ class Row(NamedTuple):
         negative: words for the minus sign.
         below: words between ones and the tens that follow them, as "und" in "fünfundzwanzig".
         hundreds: words for 200, 300, 400 and so on, if they are not composed of other words.
-        articles: words that mean one before a large number or a part.
+        articles: articles that mean one before a word of `large` or `parts`: "a million", "a third".
         fixed: other number words, each followed by its value.
         teens: words that add ten to the word of `ones` before them.
         half_more: words that add a half to the number after them.

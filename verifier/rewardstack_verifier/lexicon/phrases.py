@@ -89,23 +89,29 @@ DENYING = (
     "or not no never cannot can't neither nor wrong incorrect false maybe perhaps"
     " oder nicht kein falsch ou pas faux no sino o или не 不 或"
 )
-"""Words that deny the text next to them, if they are in parentheses or before "is"."""
+"""Words that deny the text next to them.
+
+Text in parentheses, or before "is", is not removed if it contains one of these words.
+"""
 RETRACTING = (
     "opposite alternatively rejected extraneous excluded discarded invalid inadmissible ruled fails fail failed"
     " negative below doubled tripled halved permille promille ppm ppb gross"
 )
-"""Words in parentheses that deny or change the text before them; before "is" they are part of a name."""
+"""Words that deny or change the text before them, if they are in parentheses.
+
+Unlike the words of `DENYING`, they can be part of a name before "is".
+"""
 NEGATING = "no not never cannot can't neither nor or nicht kein oder pas ou o не или 不 或"
-"""Words of `DENYING` that the reason after "yes" or "true" may contain: "Yes, since 7 is not even"."""
+"""Words of `DENYING` that the reason after "yes" or "true" may contain, but not begin with: "Yes, as 7 is not even"."""
 UNSPECIFIC = (
     "answer final result value solution total sum amount number of antwort ergebnis wert réponse résultat respuesta"
     " resultado resposta risposta risultato ответ результат 答案 结果 答え"
 )
-"""Words that do not say what has a value: "answer" and "total", unlike "area"."""
+"""General names of a value, such as "answer" and "total". They do not say which value it is, as "area" does."""
 IS = "is are equals ist sind beträgt est sont vaut es son é são è sono 是 为 等于 は"
 """Words between a name and its value."""
 ASKING = "what which who how why if whether it this that was welche wie quel que какой"
-"""Words before "is" that are not the name of a value."""
+"""If the text before "is" contains one of these words, it is not the name of a value: "what is", "it is"."""
 SPOKEN = {
     "the square root of": "\\sqrt",
     "square root of": "\\sqrt",
@@ -124,9 +130,9 @@ SPOKEN = {
     "over": "/",
     "factorial": "!",
 }
-"""Operations in words, and their notation."""
+"""Phrases for operations, and the notation of each operation."""
 COMPARING = "more fewer less greater mehr weniger plus moins más menos"
-"""Words for a comparison after a value, which allow a later "than": "5 more apples than Tom"."""
+"""Words for a comparison. In a noun after a value, "than" may follow one of them: "5 more apples than Tom"."""
 WITHIN = "of the at from and"
 """Words of `CHANGING` that a noun phrase may contain between two words; "of" may also begin it."""
 SHORT = "a an in my he we it s of at de la le du un el di da do"

@@ -14,9 +14,10 @@ class Row(NamedTuple):
     Args:
         symbols: case-sensitive symbols, separated by spaces. Later rows refer to the unit by a symbol.
         names: names in the singular and in lower case, separated by spaces, with `_` for a space in a name.
-        size: a number and other units, or for a base unit `=` and the quantity that it measures.
+        size: size in other units, for example `1000 m`. For a base unit, an equals sign and the name of what the unit
+            measures, for example `=length`.
         prefixes: symbols of the prefixes that the symbols and names can have.
-        zero: zero point of a temperature scale in base units.
+        zero: zero point of a temperature scale, in kelvins.
     """
 
     symbols: str
@@ -237,4 +238,7 @@ NOT_PLURALS = "france"
 PER = "per pro par por al 每 в an a"
 """Words for a division between two units, such as "per"."""
 LETTERS = "m g s h l L N J K V W A C F"
-"""One-letter symbols that mean a unit even in italics if a space precedes them; others must be upright."""
+"""One-letter symbols that are read as a unit if a space is before them, even if they are not in upright type.
+
+All other one-letter symbols are units only in upright type.
+"""

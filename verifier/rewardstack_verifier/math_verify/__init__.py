@@ -1,4 +1,4 @@
-"""Replace the math_verify library: the same functions and signatures, so that one changed import switches graders.
+"""Provide the functions of the math_verify library with the same signatures. To switch graders, change the import.
 
     from rewardstack_verifier.math_verify import parse, verify    # was: from math_verify import parse, verify
 

@@ -1,6 +1,6 @@
 """Provide `parse` and its config classes, with the interface of math_verify's parser. Most options have no effect.
 
-The config classes do not limit what is read: formulas, numbers and words always are.
+The config classes do not limit what is read: formulas, numbers and words are always read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class LatexExtractionConfig:
 
     Args:
         try_extract_without_anchor: whether the last formula or number is the answer if there is neither a box nor a
-            phrase such as "the answer is". If several configurations are given, one True is enough.
+            phrase such as "the answer is". If several configurations are given, it is enough that one of them
+            allows this.
         boxed_match_priority: no effect; a box always has priority.
         normalization_config: no effect.
     """
@@ -50,7 +51,8 @@ class ExprExtractionConfig:
 
     Args:
         try_extract_without_anchor: whether the last formula or number is the answer if there is neither a box nor a
-            phrase such as "the answer is". If several configurations are given, one True is enough.
+            phrase such as "the answer is". If several configurations are given, it is enough that one of them
+            allows this.
     """
 
     try_extract_without_anchor: bool = True
@@ -63,7 +65,8 @@ class StringExtractionConfig:
     Args:
         strings: no effect.
         try_extract_without_anchor: whether the last formula or number is the answer if there is neither a box nor a
-            phrase such as "the answer is". If several configurations are given, one True is enough.
+            phrase such as "the answer is". If several configurations are given, it is enough that one of them
+            allows this.
         lowercase: no effect.
     """
 

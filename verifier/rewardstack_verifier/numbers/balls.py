@@ -15,11 +15,17 @@ from rewardstack_verifier.numbers.rational import to_fraction, to_integer
 from rewardstack_verifier.numbers.tree import ONE, Apply, Constant, Expression, Number, Symbol
 
 MAX_POWER_BITS = 64
-"""Maximum bits of an integer exponent for multiplication; powers with larger exponents are computed by logarithm."""
+"""Maximum bits of an integer exponent of a power that is computed by multiplication; larger powers use logarithms."""
 GUARD = 64
-"""Minimum number of bits of a small addend that remain in a sum; with fewer, the addend is absorbed."""
+"""Minimum number of bits that a sum must keep of an addend that is much smaller than the largest addend.
+
+If the sum keeps fewer bits, `Balls.absorbed` is set.
+"""
 MAX_TERMS = 10_000
-"""Maximum number of terms of a sum or product over an index; for nested ones, of all terms together."""
+"""Maximum number of terms of a sum or product over an index.
+
+The terms of an inner sum or product count once for each term of the outer one.
+"""
 _DEFAULT_PRECISION = ctx.prec
 _lock = RLock()
 
@@ -77,14 +83,17 @@ class Balls:
         return value
 
     def note_absorption(self, value: acb, beside: arb) -> None:
-        """Record that a nonzero value is too small to affect a result of the size `beside`."""
+        """Set `absorbed` if a nonzero value is too small to affect a result of the size `beside`."""
         if value.abs_upper() < beside * self._tiny and not value.contains(0):
             self.absorbed = True
 
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Set Flint's global precision in the context; other threads that need a precision wait."""
+    """Set Flint's global precision within a `with` block.
+
+    Other threads that call this function wait until the block ends.
+    """
     with _lock:
         before, ctx.prec = ctx.prec, bits
         try:
@@ -151,7 +160,7 @@ def _exponential(balls: Balls, exponent: Expression) -> acb:
 
 
 def _even(function: Callable[[acb], acb]) -> Callable[[Balls, Expression], acb]:
-    """Wrap cos or cosh, which are about 1 ± x² / 2 near zero: the argument is absorbed if its square is."""
+    """Wrap cos or cosh, which are about 1 ± x² / 2 near zero: the argument is absorbed if its square is too small."""
 
     def apply(balls: Balls, argument: Expression) -> acb:
         value = balls.value(argument)
@@ -162,7 +171,7 @@ def _even(function: Callable[[acb], acb]) -> Callable[[Balls, Expression], acb]:
 
 
 def _over_index(combine: Callable[[acb, acb], acb], start: int) -> Callable[..., acb]:
-    """Return the operation for a sum or product over an index, whose value is `start` if there are no terms."""
+    """Return the operation that combines all terms over an index. Without terms, its result is `start`."""
 
     def apply(balls: Balls, body: Expression, index: Symbol, first: Expression, last: Expression) -> acb:
         low, high = unique_integer(balls.value(first)), unique_integer(balls.value(last))

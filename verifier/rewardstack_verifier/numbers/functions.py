@@ -87,7 +87,7 @@ def _arc_cotangent(value: acb) -> acb:
 
 
 def _condition(holds: Callable[[arb], bool], fails: Callable[[arb], bool]) -> Callable[[acb], acb]:
-    """Return a function that is 1 for real numbers that certainly have a property, and 0 if they certainly do not."""
+    """Return a function that is 1 if a real number certainly has a property, and 0 if it certainly does not have it."""
 
     def value(of: acb) -> acb:
         real = _real(of)

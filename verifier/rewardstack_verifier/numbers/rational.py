@@ -15,7 +15,10 @@ MAX_COUNT = 10_000
 
 
 def to_fraction(expression: Expression) -> fmpq | None:
-    """Return the value as a fraction; None if it is not known to be rational, is too large, or has a zero divisor."""
+    """Return the exact value of an expression as a fraction.
+
+    The result is None if the value is not known to be rational or is too large, or if the expression divides by zero.
+    """
     if isinstance(expression, Number):
         return fmpq(expression.value.numerator, expression.value.denominator)
     if not isinstance(expression, Apply) or expression.operation not in _OPERATIONS:
@@ -25,7 +28,7 @@ def to_fraction(expression: Expression) -> fmpq | None:
 
 
 def to_integer(expression: Expression) -> int | None:
-    """Return the value as an integer; None if `to_fraction` returns None or a fraction."""
+    """Return the exact value of an expression as an integer; None if it is not known to be an integer."""
     value = to_fraction(expression)
     return int(value.p) if value is not None and value.q == 1 else None
 

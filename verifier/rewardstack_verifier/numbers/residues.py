@@ -1,8 +1,8 @@
 """Compare rational functions, and rational numbers too large to write out, modulo two primes of 61 bits.
 
 If two functions differ, the numerator of their difference is a nonzero polynomial of some degree d. At a random point
-modulo a prime p, it is zero with a probability of at most d / p (Schwartz and Zippel). So the difference is missed with
-both primes with a probability of about d² / 2^122.
+modulo a prime p, it is zero with a probability of at most d / p (Schwartz and Zippel). So the probability that both
+primes miss the difference is at most about d² / 2^122.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol,
 PRIMES = (2305843009213693951, 2305843009213693921)
 """2^61 - 1 and the prime before it."""
 ATTEMPTS = 4
-"""Number of points tried for each prime, because a divisor may be zero at a point."""
+"""Maximum number of points to try for each prime. If a divisor is zero at a point, the next point is tried."""
 
 
 def same_residues(one: Expression, other: Expression, seed: int) -> bool | None:

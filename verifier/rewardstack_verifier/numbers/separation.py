@@ -1,10 +1,11 @@
 """Compute a lower bound of the absolute value of a nonzero algebraic number (a separation bound).
 
-The bound is that of C. Burnikel, S. Funke, K. Mehlhorn, S. Schirra and S. Schmitt, "A separation bound for real
-algebraic expressions", Algorithmica 55 (2009): an expression of integers, + - * / and roots is a quotient of two
-algebraic integers. The conjugates of the dividend have absolute values of at most u, those of the divisor of at most l.
-If D is the product of the indices of all roots, the expression is zero, or its absolute value is at least
-1 / (u^(D-1) l). Conjugates include every branch of a root, so the bound also holds for complex values.
+An expression that consists of integers, the operations + - * / and roots is a quotient of two algebraic integers. Let u
+be an upper bound of the absolute values of the dividend's conjugates, and l such a bound for the divisor. If D is the
+product of the indices of all roots, the expression is zero, or its absolute value is at least 1 / (u^(D-1) l).
+Conjugates include every branch of a root, so the bound also holds for complex values. The bound is that of C. Burnikel,
+S. Funke, K. Mehlhorn, S. Schirra and S. Schmitt, "A separation bound for real algebraic expressions", Algorithmica 55
+(2009).
 """
 
 from __future__ import annotations

@@ -8,14 +8,14 @@ from rewardstack_verifier.numbers.equality import BASE_POINTS, ZERO, same, subst
 from rewardstack_verifier.numbers.tree import Apply, Expression, minor, symbols
 
 MAX_FUNCTIONS = 3
-"""Maximum number of functions in a list, because a determinant with one more row is expanded."""
+"""Maximum number of functions in a list. `is_in_span` expands a determinant that has one more row than this."""
 
 
 def is_in_span(function: Expression, basis: Sequence[Expression]) -> bool | None:
     """Return whether a function is a linear combination of the functions of a basis.
 
-    This is decided by a determinant. Each row of the matrix has one function, and its values at as many points as the
-    basis has functions.
+    The function and the functions of the basis form a matrix. Each row has one of them and its values at some points;
+    there are as many points as functions in the basis. The result is True if the determinant of the matrix is zero.
 
     Args:
         function: a function of the same symbols as the basis.

@@ -18,7 +18,7 @@ LABELS = "abcdefgh"
 
 
 def parse_phrase_list(tokens: list[Token]) -> Sequence:
-    """Parse a list of names, letters of choices, or words such as "yes", with commas and words such as "and" between.
+    """Parse a list of names, letters of choices, or words such as "yes", joined by commas and words such as "and".
 
     Raises:
         UnreadableError: there are fewer than two or too many items, or an item is neither a phrase nor a choice.
@@ -27,7 +27,7 @@ def parse_phrase_list(tokens: list[Token]) -> Sequence:
 
 
 def parse_quantity_list(tokens: list[Token]) -> Sequence:
-    """Parse a list of quantities, with commas and words such as "and" between; some units may be omitted.
+    """Parse a list of quantities, joined by commas and words such as "and"; some units may be omitted.
 
     Raises:
         UnreadableError: there are fewer than two or too many items, an item cannot be parsed, or no item has a unit.
@@ -42,7 +42,7 @@ def parse_labeled_answers(tokens: list[Token]) -> Sequence:
     """Parse the answers to the parts of a question: `(a) 3 (b) 4`.
 
     Raises:
-        UnreadableError: the text does not begin with a label, has no second label, or an answer cannot be parsed.
+        UnreadableError: the text does not begin with a label or has no second label, or an answer cannot be parsed.
     """
     parts: list[list[Token]] = []
     at = 0
@@ -66,7 +66,7 @@ def parse_labeled_answers(tokens: list[Token]) -> Sequence:
 
 
 def _drop_joiner(tokens: list[Token]) -> list[Token]:
-    """Remove the commas and words that join the answer to a part to the next answer."""
+    """Remove the commas and words at the end of an answer that join it to the next answer."""
     end = len(tokens)
     while end and (tokens[end - 1].text in (",", ";") or JOINING.get(tokens[end - 1].text) == "and"):
         end -= 1

@@ -64,7 +64,7 @@ def replace_point_bars(tokens: list[Token]) -> list[Token]:
 
 
 def replace_binomials(tokens: list[Token]) -> list[Token]:
-    """Replace `{}_5C_2` and `{}^5C_2` by a binomial coefficient, and `{}_5P_2` by its product with a factorial."""
+    """Replace `{}_5C_2` and `{}^5C_2` by a binomial coefficient, and `{}_5P_2` by the same coefficient times `2!`."""
     for at, token in enumerate(tokens):
         n, index_end = _read_index(tokens, at) if token.text in ("_", "^") and at in (0, 1) else (None, 0)
         name = tokens[index_end].text if n and index_end < len(tokens) else ""

@@ -12,7 +12,7 @@ _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
 _LOWERED_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙ]+")
 _VULGAR = re.compile("[¼-¾⅐-⅞]")
 _SET_OF_EMPTY = re.compile(r"(?<![A-Za-z}])\{∅\}")
-"""The set that contains the empty set; the braces are not those of a command's argument."""
+"""Braces around the sign of the empty set, unless they are the braces of a command's argument."""
 _DIGIT = re.compile(r"(?![0-9])\d")
 _INVISIBLE = dict.fromkeys(
     [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF, 0xAD, 0x20E3, 0xFE0F]

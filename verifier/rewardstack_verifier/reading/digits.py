@@ -54,8 +54,8 @@ def replace_decimal_comma(tokens: list[Token]) -> list[Token]:
     """Replace the only comma by a decimal point, and remove points between thousands: `1.234,56` becomes `1234.56`.
 
     Raises:
-        UnreadableError: there is not exactly one comma, or there are brackets; or the comma is not between two whole
-            numbers, or has a space beside it.
+        UnreadableError: there is no comma, there are several commas, or there are brackets. It is also raised if the
+            comma is not between two whole numbers, or has a space beside it.
     """
     commas = [at for at, token in enumerate(tokens) if token.text == ","]
     grouped = _count_thousands_tokens(tokens)

@@ -25,7 +25,10 @@ from rewardstack_verifier.stack import with_fresh_stack
 
 T = TypeVar("T")
 NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
-"""Kinds of tokens. `begin` and `end` are for environments; a mark is one character, `\\{`, `\\}`, `\\_` or `\\\\`."""
+"""Kinds of tokens. `begin` and `end` belong to environments.
+
+The text of a mark is a single character, or `\\{`, `\\}`, `\\_` or `\\\\`.
+"""
 
 _SEPARATOR = r"(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|(?:\\!){0,2},?(?:\\[,! ]\s?){1,2}|(?<!\.\d)[ ~])"
 """A pattern for separators between thousands."""
@@ -47,7 +50,7 @@ _DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
 _ASCII_OPERATORS = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
 """Operators in ASCII, and the LaTeX command with the same meaning."""
 _MARKS = _ASCII_OPERATORS | {"==": "=", "**": "^", "\\|": "|"} | {f"\\{sign}": sign for sign in "$%&#"}
-"""Signs whose tokens have another text, and this text."""
+"""Text of the token for each sign that is renamed."""
 _THOUSANDS = re.compile(rf"{_SEPARATOR}(?=\d{{3}})")
 MAX_RAISED = 16
 """Maximum number of tokens of an exponent or subscript; longer ones are not reordered."""
@@ -80,7 +83,7 @@ _ARGUMENT = re.compile(r"\s*\{")
 MAX_WRAPPED = 40
 """Maximum number of rounds in which `tokenize` removes an environment or all braces around the whole text."""
 _CUT_SPACE = re.compile(r"(?<!\\)\\\s*\Z")
-"""A backslash at the end, which is the rest of a LaTeX space (`\\ `) in stripped text."""
+"""A backslash at the end of a text: the rest of a LaTeX space (`\\ `) after the text was stripped."""
 _ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
 """An HTML entity."""
 
@@ -102,7 +105,7 @@ class Token(NamedTuple):
 
 
 class UnreadableError(Exception):
-    """Raised by a reader (a function that parses tokens) that cannot parse the tokens; another reader may."""
+    """Raised by a reader (a function that parses tokens) if it cannot parse the tokens. Another reader may succeed."""
 
 
 def parse_first(readers: Iterable[Callable[[list[Token]], T]], tokens: list[Token]) -> T:
@@ -166,7 +169,10 @@ def _replace_letter_x(text: str) -> str:
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """Return whether two texts have the same tokens, except for the notation of indices; False if one is unreadable."""
+    """Return whether two texts have the same tokens; False if one of them is unreadable.
+
+    `x_{i}` counts as the same as `x_i`, and `H_2O` as the same as `H2O`.
+    """
     try:
         return with_fresh_stack(_same_tokens)(one, other)
     except (UnreadableError, RecursionError):

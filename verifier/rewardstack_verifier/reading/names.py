@@ -38,7 +38,7 @@ FUNCTIONS = {
 """Operation of each function name; `log` without a base is the decimal logarithm."""
 
 INVERSES = {name: f"arc{name}" for name in word_set("sin cos tan cot sec csc sinh cosh tanh")}
-"""The inverse functions that the exponent -1 means, as in `\\sin^{-1}`."""
+"""Inverse of each function for which the exponent -1 means the inverse: `\\sin^{-1}` is `arcsin`."""
 
 MULTI_ARGUMENT_FUNCTIONS = {
     "max": "maximum",

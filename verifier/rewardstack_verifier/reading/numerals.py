@@ -32,7 +32,7 @@ _DIGITS = str.maketrans({digit: str(value) for digit, value in CHINESE_DIGITS.it
 
 @dataclass(frozen=True, slots=True)
 class _Language:
-    """The number words of a language, a `Row` of the lexicon, indexed by word."""
+    """The number words of a language (a `Row` of the lexicon), indexed by word."""
 
     small: dict[str, int]
     tens: frozenset[str]
@@ -80,7 +80,7 @@ def split_chinese(word: str, behind_number: bool) -> list[str]:
 
     Args:
         word: the word.
-        behind_number: whether digits precede the word, so that it can only begin with a large number such as 万.
+        behind_number: whether digits are before the word. Then only a large number such as 万 is split off.
     """
     match = re.match("[万萬亿億千百]+", word) if behind_number else _CHINESE.match(word)
     if match is None or (word[match.end() :] and word[match.end()] not in CHINESE_COUNTERS):

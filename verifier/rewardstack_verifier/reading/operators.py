@@ -14,12 +14,12 @@ _OPERATORS = {
 }
 _INFINITE = frozenset(("sum", "prod"))
 CACHED_TEXTS = 1024
-"""Number of texts whose operators are cached, because several responses share a reference."""
+"""Number of texts whose operators are cached. Several responses share a reference, so a cache saves time."""
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
 def unevaluated_operators(text: str) -> frozenset[str]:
-    """Return the kinds of operators after the last equals sign of an answer.
+    """Return the kinds of unevaluated operators after the last equals sign of an answer.
 
     Args:
         text: text of an answer; `bounds.refusal` must accept it.

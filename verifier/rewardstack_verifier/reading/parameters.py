@@ -28,8 +28,8 @@ def parse_family(tokens: list[Token]) -> Family | Relation:
     If the parameter is the argument of a function, `f(x) = 2x for x in R`, return only the equation.
 
     Raises:
-        UnreadableError: the answer does not end with a parameter and its set (optional for an argument of a function),
-            or the rest cannot be parsed.
+        UnreadableError: the answer does not end with a parameter and its set, or the rest cannot be parsed. The set may
+            be omitted if the parameter is the argument of a function.
     """
     for at in range(max(1, len(tokens) - MAX_TOKENS), len(tokens)):
         declaration = [token.text for token in tokens[at:] if token.text not in ("mathbb", "{", "}", "mathbf")]

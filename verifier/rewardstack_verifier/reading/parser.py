@@ -77,7 +77,7 @@ _SCRIPT_MARKS = frozenset("^_'")
 _STOPPING = word_set(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
 """Tokens that end a product of adjacent factors."""
 MAX_ROWS = 4
-"""Maximum rows and columns of a determinant, which is expanded, and of the matrices in a product."""
+"""Maximum rows and columns of a determinant, and of each matrix in a product. Both are expanded into sums."""
 _OPERATORS = word_set("^ _ ! ' degree % * /") | set(RELATIONS)
 """Tokens that do not begin a factor, in addition to those of `_STOPPING`."""
 MAX_TERMS = 100
@@ -171,8 +171,8 @@ class _Parser:
     def _joins(self, token: Token) -> bool:
         """Return whether a token is "and" or a similar word.
 
-        A word of one letter, such as "y", must be upright, and a token other than an exponent, index or prime must
-        follow.
+        A word of one letter, such as "y", must be upright. It must not be the last token, or have an exponent, an index
+        or a prime.
         """
         if token.kind == COMMAND:
             return token.text in ("land", "lor")
@@ -301,7 +301,7 @@ class _Parser:
     def _product(self) -> Node:
         first = self._unary()
         factors: list[Expression] = []
-        may_be_mixed = is_integer(first)  # the whole part of a mixed number
+        may_be_mixed = is_integer(first)  # `first` may be the whole part of a mixed number
         while True:
             if isinstance(first, (Sequence, Combination)) and self._peek().text == "U":
                 return first
@@ -561,7 +561,7 @@ class _Parser:
         return self._rows(environment)
 
     def _system(self) -> Node:
-        """Parse a system: rows with relations, aligned at their signs, or rows with a value and its condition."""
+        """Parse the rows of a system. Either each row is a relation, or each row has a value and its condition."""
         end = next((at for at in range(self._at, len(self._tokens)) if self._tokens[at].kind == END), None)
         if end is None:
             raise UnreadableError("a system that is not closed")
@@ -694,7 +694,7 @@ class _Parser:
         ):
             return False
         before = self._tokens[self._at - 2] if self._at > 1 else None
-        return before is None or before.kind != NUMBER or not token.spaced  # in `12 pcs`, a noun
+        return before is None or before.kind != NUMBER or not token.spaced  # `pcs` in `12 pcs` is a noun
 
     def _named(self, name: str) -> Expression:
         """Parse the subscript, superscript and primes of a letter, and the arguments if it names a function."""

@@ -66,7 +66,7 @@ def parse_total(tokens: list[Token]) -> Total | Sequence:
         Their total; a list if one of them has a noun instead of a unit.
 
     Raises:
-        UnreadableError: there are fewer than two or too many quantities, or one cannot be parsed.
+        UnreadableError: there are fewer than two or too many quantities, or a quantity cannot be parsed.
     """
     groups: list[list[Token]] = [[]]
     for token in tokens[:MAX_TOKENS]:
@@ -243,7 +243,7 @@ def _check_noun(tokens: list[Token]) -> None:
 
 
 def _is_number(word: str) -> bool:
-    """Return whether a word is a number above one; "one" may be an article in other languages."""
+    """Return whether a word is a number above one. In some languages, the word for one is also an article."""
     value = numerals.parse_number_words([word.lower()])
     return value is not None and value > 1
 

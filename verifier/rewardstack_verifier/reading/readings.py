@@ -1,4 +1,7 @@
-"""Parse an answer with all readers. Each possible meaning of the text is a reading: a tree."""
+"""Parse an answer with all readers (functions that parse tokens).
+
+Each result is a reading: a tree for one possible meaning of the text.
+"""
 
 from __future__ import annotations
 
@@ -77,11 +80,11 @@ WORDED: tuple[Read, ...] = (
 
 _IN_BRACKETS = re.compile(r"[\[({]\s*-?\d{1,3},\d{3}(?!\d)")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-"""A comma before three digits, which in brackets may separate two numbers: `[45,103)`."""
+"""A comma before three digits. In brackets, the comma may separate two numbers: `[45,103)`."""
 CACHED_TEXTS = 1024
-"""Number of texts whose readings are cached, because several responses share a reference."""
+"""Number of texts whose readings are cached. Several responses share a reference, so a cache saves time."""
 UNNAMED = Symbol("")
-"""The symbol in place of the left side in an approximation that has only a right side: `\\approx 3.5`."""
+"""The symbol for the left side of an approximation that is written without a left side: `\\approx 3.5`."""
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
@@ -115,11 +118,12 @@ def is_readable(reference: str) -> bool:
 @lru_cache(maxsize=CACHED_TEXTS)
 @with_fresh_stack
 def parse_with_decimal_comma(text: str, must_be_certain: bool = False) -> tuple[Node, ...]:
-    """Return all readings of a text with its only comma as a decimal comma; empty if it has no such comma.
+    """Return all readings of a text whose only comma is taken as a decimal comma; empty if that is not possible.
 
     Args:
         text: text of an answer or a reference.
-        must_be_certain: whether to return no readings if the comma may separate two numbers, as `3,5` in a reference.
+        must_be_certain: whether only a comma that is certainly decimal is accepted. The comma in `3,5` is not accepted,
+            because it may separate two numbers.
     """
     if "," not in text and "\uff0c" not in text and "\u066b" not in text:
         return ()

@@ -1,4 +1,7 @@
-"""Remove text around an answer that does not change it: "about 5", "= 5", "12 (twelve)", "5 (cm)"."""
+"""Remove the words and signs around an answer that do not change its value.
+
+The answers `about 5`, `= 5` and `5 (five)` all become `5`; `5 (cm)` becomes `5 cm`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ _BEFORE, _BEHIND = (
     sorted((tuple(phrase.split()) for phrase in phrases_text.split("|")), key=len, reverse=True)
     for phrases_text in (f"{phrases.ROUGHLY}|{phrases.ANSWER}", phrases.ROUGHLY_BEHIND)
 )
-"""Phrases before and after a value that do not change it, the longest first."""
+"""Phrases that do not change the value after them (`_BEFORE`) or before them (`_BEHIND`), the longest first."""
 _FIRST, _LAST = (
     frozenset(phrase[0] for phrase in _BEFORE),
     frozenset(phrase[-1] for phrase in _BEHIND),
@@ -20,14 +23,14 @@ _FIRST, _LAST = (
 """First words of `_BEFORE`, and last words of `_BEHIND`."""
 _DENYING = frozenset(phrases.DENYING.split())
 _RETRACTING = _DENYING | frozenset(phrases.RETRACTING.split())
-"""Words in parentheses that deny or change the value before them, so that they are kept."""
+"""Words that deny or change the value before them. Parentheses with one of these words are not removed."""
 _IS = frozenset(phrases.IS.split())
 _NAMELESS = _DENYING | frozenset(phrases.ASKING.split())
-"""Words before "is" that are not part of a value's name."""
+"""If the text before "is" contains one of these words, it is not the name of a value, and is not removed."""
 _APPLIED = frozenset((*FUNCTIONS, *MULTI_ARGUMENT_FUNCTIONS, "sqrt"))
 """Functions; text in parentheses after a function is its argument, not a remark."""
 _LEADING = word_set("= approx : Rightarrow implies to therefore")
-"""Signs before an answer that do not change it."""
+"""Signs that do not change the answer after them."""
 MAX_WORDS = 8
 """Maximum words of a remark, or of a name."""
 

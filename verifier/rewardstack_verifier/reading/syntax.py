@@ -161,7 +161,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class NamedSet:
-    """A set with a name: `R`, `Z`, `N`, `Q` or `C`, which `+`, `-` or `*` may follow, or `empty`."""
+    """A set with a name: `empty`, or `R`, `Z`, `N`, `Q` or `C`, perhaps with a sign (`R+`, `R-`, `R*`)."""
 
     name: str
 

@@ -92,7 +92,7 @@ def is_integer(node: Node) -> TypeGuard[Number]:
 
 
 def is_proper(node: Node) -> bool:
-    """Return whether a factor is a fraction of two integers with a larger denominator."""
+    """Return whether a factor is a fraction of two integers, with a denominator larger than the numerator."""
     if not (isinstance(node, Apply) and node.operation == "quotient"):
         return False
     over, under = node.arguments

@@ -37,9 +37,9 @@ _SAME = {phrase: one for one, several in phrases.SAME.items() for phrase in seve
 }
 """Normal form of each phrase and weekday."""
 _SPOKEN = {tuple(words.split()): tuple(tokenize(signs)) for words, signs in phrases.SPOKEN.items()}
-"""Tokens of each operation in words."""
+"""Tokens of the notation for each phrase of `phrases.SPOKEN`: those of `^2` for "squared"."""
 MAX_OPERATION_WORDS = 4
-"""Maximum words of an operation in words."""
+"""Maximum number of words of a phrase in `_SPOKEN`."""
 _HAS = re.compile(
     r"(?:\w+ ){0,4}?(?:(?:has|have) (?=(?:no|infinite|infinitely|one|two|exactly|many)\b)|is (?=undefined))"
 )
@@ -138,8 +138,8 @@ def parse_phrase(tokens: list[Token]) -> Words | NamedSet:
     """Parse words into their normal form, without articles and plurals; return a `NamedSet` if they name a set.
 
     Raises:
-        UnreadableError: the tokens have no words, have mathematical signs or a joining word such as "and", or can be a
-            product of letters.
+        UnreadableError: the tokens have no words, can be a product of letters, or contain a mathematical sign or a
+            joining word such as "and".
     """
     common = normalize_phrase(_phrase_text(tokens))
     if common in _SETS:
@@ -150,10 +150,10 @@ def parse_phrase(tokens: list[Token]) -> Words | NamedSet:
 
 
 def parse_spoken_formula(tokens: list[Token]) -> Node:
-    """Parse a formula with operations in words: "the square root of 2".
+    """Parse a formula whose operations are written as words: "the square root of 2", "3 squared".
 
     Raises:
-        UnreadableError: the tokens contain no operation in words, or are not a formula.
+        UnreadableError: the tokens contain no phrase for an operation, or are not a formula.
     """
     found: list[Token] = []
     at = 0
@@ -181,7 +181,7 @@ def parse_remark(tokens: list[Token]) -> Remark:
 
 
 def normalize_phrase(text: str) -> str:
-    """Return the normal form of a phrase, which is equal for synonyms.
+    """Return the normal form of a phrase. Synonyms have the same normal form.
 
     Args:
         text: the phrase in lower case.
@@ -204,7 +204,7 @@ def _phrase_text(tokens: list[Token]) -> str:
     if not marks <= {"'", "-", ".", "(", ")", '"', "!"} or len(text) > MAX_LETTERS or not text:
         raise UnreadableError("no words")
     if any(token.kind == LETTERS and token.text in _JOINED and len(token.text) > 1 for token in tokens):
-        raise UnreadableError("several")
+        raise UnreadableError("several answers, joined by a word")
     if text.lower() in _SAME:
         return text.lower()
     if not (upright and any(token.kind == LETTERS for token in tokens)) and not any(map(_WORD.search, text.split())):

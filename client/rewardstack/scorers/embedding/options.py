@@ -16,8 +16,8 @@ DEFAULT_CACHE_SIZE = 10_000
 """Default of `cache_size`, in vectors."""
 MAX_THRESHOLD = 1e6
 MAX_CACHE_SIZE = 100_000
-"""Upper bound on `cache_size`, because clients of a reward server can set it. As float16, 100,000 vectors of 4096
-dimensions take 0.8 GB."""
+"""Upper bound on `cache_size`. Clients of a reward server can set `cache_size`, so the memory of the server needs a
+limit. As float16, 100,000 vectors of 4096 dimensions take 0.8 GB."""
 
 
 class RequestParams(NamedTuple):
@@ -39,7 +39,7 @@ class Options(NamedTuple):
 
     Args:
         penalty: penalty for a difference in length, one of `PENALTIES`.
-        threshold: no penalty if the longer text has at most this many times as many words as the shorter one.
+        threshold: maximum ratio of the longer to the shorter length, in words; up to this ratio, there is no penalty.
         prefix: text prepended to the response and to the references before they are embedded.
         cached: whether scores and vectors are cached.
         cache_size: maximum number of vectors in this process's memory.

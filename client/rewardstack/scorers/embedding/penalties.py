@@ -11,7 +11,10 @@ import math
 from collections.abc import Callable
 
 Penalty = Callable[[int, int], float]
-"""Returns the factor for the smaller and the larger number of words, in this order; the larger one is above 0."""
+"""Takes the number of words of the shorter and of the longer text, and returns the factor.
+
+The longer text has at least one word.
+"""
 
 PENALTIES: dict[str, Penalty] = {
     "none": lambda shorter, longer: 1.0,
@@ -28,7 +31,7 @@ def length_penalty(name: str, threshold: float, candidate: int, reference: int) 
 
     Args:
         name: one of `PENALTIES`.
-        threshold: maximum ratio of the longer to the shorter length without a penalty, at least 1.
+        threshold: maximum ratio of the longer to the shorter length for which there is no penalty; at least 1.
         candidate: number of words of the candidate.
         reference: number of words of the reference.
 

@@ -43,7 +43,7 @@ class ServerInfo(NamedTuple):
     """What a server reports about itself.
 
     Args:
-        identity: the properties of the model that the server reports, as JSON, for cache keys; empty if unknown.
+        identity: what the server reports about its model, as JSON, for cache keys; empty if unknown.
         model: name of the model; empty if unknown.
         batch: maximum number of texts in one request.
         requests: maximum number of concurrent requests if each has `batch` texts; 0 if unknown.
@@ -59,7 +59,7 @@ UNKNOWN = ServerInfo("", "", BATCH, 0)
 
 
 def parse_info(reply: bytes) -> ServerInfo | None:
-    """Parse a reply of TEI's `/info`; return None if the reply does not name the model."""
+    """Parse a reply from TEI's `/info`; return None if the reply does not name the model."""
     fields = _parse_object(reply)
     model = fields.get("model_id")
     if not isinstance(model, str) or not model:
@@ -72,7 +72,7 @@ def parse_info(reply: bytes) -> ServerInfo | None:
 
 
 def parse_models(reply: bytes) -> ServerInfo | None:
-    """Parse a reply of OpenAI's `/v1/models`, of which only the first model counts; return None if it names none."""
+    """Parse the first model in a reply from OpenAI's `/v1/models`; return None if the reply names no model."""
     models = _parse_object(reply).get("data")
     first = models[0] if isinstance(models, list) and models and isinstance(models[0], dict) else {}
     model = first.get("id")
@@ -88,7 +88,7 @@ def write_request(path: ApiPath, texts: Sequence[str], params: RequestParams, mo
         path: path of the request.
         texts: the texts.
         params: parameters of the request.
-        model: the model that the server reports; sent to `/v1/embeddings` if `params` names none.
+        model: the model that the server reports; sent to `/v1/embeddings` if `params` does not name a model.
 
     Raises:
         RejectedError: `prompt_name` is set, which `/v1/embeddings` does not support.
@@ -100,7 +100,8 @@ def write_request(path: ApiPath, texts: Sequence[str], params: RequestParams, mo
             body["prompt_name"] = params.prompt_name
         return _encode(body)
     if params.prompt_name:
-        # 404 is what this server has replied to /embed; unlike 400 or 422, it does not mean that a text is bad.
+        # The status is 404, because the server has replied 404 to /embed. Status 400 or 422 would mean that the server
+        # refuses a text.
         raise RejectedError("a server without /embed does not support prompt_name; set prompt_prefix instead", 404)
     return _encode({"input": inputs, "model": params.model or model, "encoding_format": "float"})
 
@@ -126,7 +127,7 @@ def parse_vectors(path: ApiPath, reply: bytes, count: int) -> list[Vector | Repl
         rows = parsed if path == EMBED else _ordered_rows(parsed["data"])
         vectors: NDArray[Any] = np.asarray(rows, dtype=np.float64)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
-        raise ReplyError(f"{path}: the reply is not a list of vectors of one length") from error
+        raise ReplyError(f"{path}: the reply is not a list of vectors of the same length") from error
     if vectors.ndim != 2 or vectors.shape[0] != count or not vectors.shape[1]:
         raise ReplyError(f"{path}: the reply has the shape {vectors.shape} for {count} texts")
     is_finite = np.isfinite(vectors).all(axis=1)

@@ -1,4 +1,8 @@
-"""Compute the scores of samples from the vectors of their texts, or without vectors if none are needed or available."""
+"""Compute the scores of samples from the vectors of their texts.
+
+Samples with a blank response or without a reference are scored without vectors. If no embedding server answers, a
+sample can be scored by its lexical similarity instead.
+"""
 
 from __future__ import annotations
 
@@ -87,10 +91,11 @@ async def vector_scores(samples: Sequence[Sample], vectors: Mapping[str, VectorO
 
 
 def _vector_pairs(sample: Sample, vectors: Mapping[str, VectorOrError]) -> dict[str, tuple[Vector, Vector]] | Score:
-    """Return the vectors of the response and of each reference, or the sample's score if vectors are missing.
+    """Return a pair of vectors for each reference: the vector of the response and the vector of the reference.
 
-    References that the server refuses, e.g. because they are too long, are left out. The sample is unscored if the
-    server refuses the response or all references. After any other error, the sample fails.
+    References that the server refuses, e.g. because they are too long, are left out. In two cases, return the sample's
+    score instead of the pairs. The sample is unscored if the server refuses the response or all references. The sample
+    fails if a text has an error that is not a refusal, or if two vectors differ in length.
     """
     candidate = vectors[sample.candidate]
     if isinstance(candidate, RewardstackError):
@@ -103,7 +108,9 @@ def _vector_pairs(sample: Sample, vectors: Mapping[str, VectorOrError]) -> dict[
         target = vectors[text]
         if not isinstance(target, RewardstackError):
             if len(target) != len(candidate):
-                return Score.failed(f"vectors of {len(candidate)} and of {len(target)} numbers", SOURCE)
+                return Score.failed(
+                    f"the server returned vectors of different lengths: {len(candidate)} and {len(target)}", SOURCE
+                )
             pairs[reference] = candidate, target
         elif _is_text_refused(target):
             refusal = target
@@ -132,7 +139,7 @@ def _penalty_factor(sample: Sample, reference: str) -> float:
 
 
 def describe_comparisons(sample: Sample, vectors: Mapping[str, VectorOrError]) -> list[Record]:
-    """Return a record for each reference, with its similarity and penalty or its error, for a trace."""
+    """Return records for a trace, one for each reference: its similarity and penalty factor, or else an error."""
     candidate = vectors[sample.candidate]
     rows: list[Record] = []
     for reference, text in zip(sample.references, sample.targets, strict=True):

@@ -1,4 +1,7 @@
-"""The embedding scorer: a response's similarity to its most similar reference, times a factor for its length."""
+"""The embedding scorer: a response's similarity to its most similar reference, times a penalty factor.
+
+The penalty factor depends on the lengths of the response and of this reference (`penalties`).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,8 @@ VERSION = "1"
 BATCH_SIZE = 4096
 """Maximum number of samples in a batch; an `Embedder` splits the texts of a batch into requests."""
 MAX_EMBEDDERS = 64
-"""Maximum number of embedders to keep, because clients of a reward server can name any number of models and prompts."""
+"""Maximum number of embedders to keep. Without it, clients of a reward server could create any number of embedders,
+because each model name or prompt name in a sample needs its own embedder."""
 OPTION_NAMES = {
     "length_penalty": "penalty",
     "length_threshold": "threshold",
@@ -49,7 +53,7 @@ OPTION_NAMES = {
     "cache_enabled": "cached",
     "model_name": "model",
 }
-"""Fields of `extra_info`, and their names in `Options` or `RequestParams` if these differ."""
+"""Maps fields of `extra_info` to their names in `Options` or `RequestParams`, for fields whose names differ."""
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +87,7 @@ class Embedding(Relayable[Sample]):
             "EMBEDDING_SERVER_URL",
             settings.embedding_urls,
             settings.embedding_api_key,
-            "start a server with `make up` and `export EMBEDDING_SERVER_URL=http://localhost:8080`",
+            "start a server with `make up`, then `export EMBEDDING_SERVER_URL=http://localhost:8080`",
         )
         self._find_pool = find_pool
         self._store = store
@@ -124,7 +128,8 @@ class Embedding(Relayable[Sample]):
     ) -> dict[Destination, ServerInfo]:
         """Return what each server reports about itself; leave out servers that do not answer.
 
-        With several servers, wait only `optional_wait` seconds, so that one that is down does not delay the others.
+        With several servers, wait only `optional_wait(deadline)` seconds, so that a server that is down does not delay
+        the samples of the other servers.
         """
         wait = math.inf if len(destinations) == 1 else optional_wait(deadline)
         requests = [self._server(one).info(deadline, wait) for one in destinations]
@@ -172,12 +177,12 @@ class Embedding(Relayable[Sample]):
     async def quote(self, samples: Sequence[Sample], context: Context) -> Usage:
         """Return the estimated usage as if no vector were cached.
 
-        The cache has few of these vectors, because samples with a cached score are not in `samples`.
+        Usually few of the needed vectors are cached, because samples with a cached score are not in `samples`.
         """
         return self.estimate(samples)
 
     def estimate(self, samples: Sequence[Sample]) -> Usage:
-        """Return the estimated usage of samples if each distinct text is sent once, in full requests."""
+        """Return the estimated usage of samples if each distinct text is sent once, in requests of `BATCH` texts."""
         texts = {text for sample in samples for text in (sample.candidate, *sample.targets)}
         requests = -(-len(texts) // BATCH)
         return Usage(requests, sum(map(estimate_tokens, texts)), 0, requests)

@@ -50,7 +50,8 @@ class Server:
 
     Args:
         pool: the endpoints of the servers.
-        with_key_hint: returns an error about a refused key with a hint where the key is set, other errors unchanged.
+        with_key_hint: takes an error and returns it. If the error means that the server refuses the key, the returned
+            error also says where the key is set.
         meter: counts the usage of requests for vectors.
     """
 
@@ -87,7 +88,9 @@ class Server:
     ) -> Sequence[VectorOrError]:
         """Return the vector or the error of each text, in order; split a failing request to find the bad text.
 
-        If the server fails for all parts without rejecting a text, splitting stops after `MAX_BLIND_SPLITS` levels.
+        A request that the server refuses because of its texts (`TEXT_REFUSED`) is always split. A failure of the model
+        or an invalid reply may have a different cause. Such a request is split at most `MAX_BLIND_SPLITS` times in
+        succession while no part succeeds.
 
         Args:
             texts: the texts, none of them empty.

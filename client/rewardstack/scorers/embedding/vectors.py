@@ -24,7 +24,8 @@ from rewardstack.scorers.embedding.similarity import Vector
 VERSION = "1"
 """Increment this when a change of the code gives the same text another stored vector; it is part of cache keys."""
 KEY_SUFFIX = 8
-"""Number of characters at the end of the key that are stored with a vector, to detect a vector of another key."""
+"""Number of characters from the end of a vector's key that are stored with the vector. `decode_vector` compares them,
+to detect a vector that was stored for a different key."""
 SLICE = 128
 """Number of vectors in one round trip to Redis: 1 MB at 4096 dimensions."""
 MAX_BYTES = 2**16
@@ -94,7 +95,8 @@ class Embedder:
         Args:
             texts: the texts, none of them empty.
             deadline: deadline of the batch.
-            cached: whether to read and write the cache, and to send equal texts of several callers once.
+            cached: whether to read and write the cache, and to send a text once if several callers need it at the same
+                time.
         """
         # Texts of similar length share a request, because servers pad all texts of a request to the longest one.
         ordered = sorted(set(texts), key=lambda text: (len(text), text))
@@ -136,7 +138,8 @@ class Embedder:
     def _wrong_size(self, cached_vectors: Mapping[str, Vector]) -> set[str]:
         """Return the texts whose cached vectors have another number of dimensions than the model.
 
-        While the number of the model is unknown, return all texts if the cached vectors differ in theirs, else none.
+        While the model's number of dimensions is unknown, return all texts if the cached vectors differ in size, else
+        an empty set.
         """
         sizes = {len(one) for one in cached_vectors.values()}
         size = self._dimensions or (sizes.pop() if len(sizes) == 1 else 0)
@@ -144,5 +147,5 @@ class Embedder:
 
 
 def _has_failed(outcome: VectorOrError | Exception) -> bool:
-    """Return whether the server failed to answer; a rejected text is an answer."""
+    """Return whether the server failed to answer. If the server rejects a text, this is an answer, not a failure."""
     return isinstance(outcome, ServiceError) and not isinstance(outcome, RejectedError)

@@ -16,17 +16,21 @@ from rewardstack.transport.message import Message
 
 MODELS = "/models"
 VERSIONED_URL = re.compile(r"/openai/deployments/[^/]+$|/v\d\w{0,20}/openai$|/v\d\w{0,20}$")
-"""Ends of base URLs to which no `/v1` is appended: those of Azure and Gemini, and API versions such as `/v4`."""
+"""Matches the end of a base URL to which no `/v1` is appended: a URL of Azure or Gemini, or a URL that ends with an API
+version such as `/v4`."""
 DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)$")
-"""End of an Azure base URL; the group is the name of the model deployment."""
+"""End of an Azure base URL. Group 1 of a match is the name of the model deployment."""
 
 
 class Api:
-    """Sends requests to judges; requests to the judges in the environment get the headers and query set there.
+    """Sends requests to judges.
+
+    The configured headers and query parameters are added only to requests for the configured URLs, not to requests for
+    a server that a sample names.
 
     Args:
         find_pool: returns the pool of endpoints for URLs and a key.
-        settings: the settings, with the judges in the environment and the headers and query parameters for them.
+        settings: the settings, with the judge's URLs, headers and query parameters.
     """
 
     def __init__(self, find_pool: FindPool, settings: Settings) -> None:
@@ -49,7 +53,7 @@ class Api:
 
 
 def query_string(settings: Settings) -> str:
-    """Return the query string for the judges in the environment, with the question mark; empty for none."""
+    """Return the query string for the judges in the environment, with the question mark; empty if none is set."""
     return f"?{urlencode(settings.judge_query)}" if settings.judge_query else ""
 
 
@@ -66,7 +70,7 @@ def api_path(urls: tuple[str, ...], path: str) -> str:
     """
     has_version = {bool(VERSIONED_URL.search(url)) for url in urls}
     if len(has_version) > 1:
-        raise SettingsError(f"{', '.join(urls)}: either all or none of equivalent judges must end with an API version")
+        raise SettingsError(f"{', '.join(urls)}: either all or none of a judge's URLs must end with an API version")
     return path if has_version == {True} else f"/v1{path}"
 
 

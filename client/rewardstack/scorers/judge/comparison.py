@@ -2,7 +2,7 @@
 
 Listwise: each request shows all members, and the judge gives each a score from 0 to 1. A member's value is its mean
 score. Pairwise: each request shows two members, and the label probabilities in the reply give the probability that the
-first is better. A member's value is the mean probability that it is better, over its pairs and both orders.
+first is better. A member's value is the mean probability that it is better, over all requests that show it.
 
 The order of members depends only on their texts. With two orders, each request is repeated in reverse order, because
 judges prefer what they see first (FastChat's LLM-as-a-judge: the first answer wins 52.6 % of GPT-4's comparisons).
@@ -19,9 +19,10 @@ from rewardstack.routing.judges import Comparison
 from rewardstack.scorers.judge.fences import Fenced, fence
 
 Order = tuple[int, ...]
-"""The members that a request shows, as indices, in the order in which it shows them."""
+"""The indices of the members in a request, in the order in which the judge sees them."""
 TIE = 0.5
-"""The probability that means a tie; also the value of a member that is compared with no other."""
+"""The probability that means a tie. In pairwise mode, it is also the value of members that all have the same text,
+because no request compares them."""
 
 
 class Outcome(NamedTuple):
@@ -47,7 +48,7 @@ def request_orders(count: int, comparison: Comparison) -> list[Order]:
     """Return the members that each request shows; with two orders, each list or pair is followed by its reverse.
 
     Args:
-        count: number of members; `pairwise` needs no request for a single one.
+        count: number of members; `pairwise` needs no request for a single member.
         comparison: the mode, which pairs to compare, and the number of orders.
     """
     shown: list[Order] = [tuple(range(count))] if count else []
@@ -73,7 +74,7 @@ def combine_lists(count: int, orders: Sequence[Order], scores: Sequence[Sequence
     Args:
         count: number of members.
         orders: the members in each list.
-        scores: the scores in each list, in its order.
+        scores: the scores for each list, in the order of its members.
     """
     lists = [dict(zip(order, values, strict=True)) for order, values in zip(orders, scores, strict=True)]
     means = [fmean(one[index] for one in lists) for index in range(count)]

@@ -82,7 +82,7 @@ def _max_completion(plan: Plan, model: Model) -> int:
 
 
 def _request_bodies(plan: Plan, model: Model) -> list[dict[str, Any]]:
-    """Return the bodies of the requests for a sample, once for all votes."""
+    """Return the bodies of the requests for a sample, without repeating them for each vote."""
     options, dialect = plan.options, model.dialect
     return [
         json.loads(

@@ -18,9 +18,9 @@ LabelLookup = Literal["ids", "top", ""]
 ThinkingField = Literal["chat_template_kwargs", "reasoning_effort", ""]
 
 TOP_LOGPROBS = 20
-"""Number of most likely tokens that requests ask for first."""
+"""Number of most likely tokens to request, unless a server rejects this number."""
 REDUCED_TOP_LOGPROBS = 5
-"""Number of most likely tokens that requests ask for if a server rejects `TOP_LOGPROBS`."""
+"""Number of most likely tokens to request if a server rejects `TOP_LOGPROBS`."""
 STRUCTURED_OUTPUTS_VERSION = (0, 11)
 """First vLLM version with the field `structured_outputs`; older versions have `guided_regex`."""
 
@@ -30,9 +30,9 @@ class Dialect:
     """The optional fields of requests to a judge.
 
     Args:
-        constraint: what constrains a short reply: the field `structured_outputs`, `guided_regex` or `regex`, or a
-            `response_format` with a regular expression (`regex_format`) or JSON schema (`json_schema`); empty for
-            no constraint.
+        constraint: how a request constrains a short reply. `structured_outputs`, `guided_regex` and `regex` stand for
+            the request field of this name. `regex_format` stands for a `response_format` with a regular expression, and
+            `json_schema` for a `response_format` with a JSON schema. Empty for no constraint.
         label_lookup: whether label probabilities are read by token ID (`ids`) or from the most likely tokens (`top`);
             empty if the server does not return probabilities.
         top_logprobs: number of most likely tokens to request.
@@ -41,7 +41,7 @@ class Dialect:
         starts_reply: whether requests for labels include the start of the reply (`continue_final_message`).
         limit_field: field that limits the tokens of the reply.
         omitted_fields: sampling fields to omit, sorted.
-        is_guessed: whether the server may not support these fields; if so, a trial request is sent first.
+        is_guessed: whether the dialect is a guess; if so, a trial request tests the fields before samples are sent.
     """
 
     constraint: ReplyConstraint = "structured_outputs"
@@ -55,7 +55,10 @@ class Dialect:
     is_guessed: bool = False
 
     def omit(self, field: str) -> Dialect:
-        """Return the dialect without a rejected field, or with an alternative; unchanged if the field is not used."""
+        """Return the dialect without a rejected field, or with an alternative to the field.
+
+        The dialect is unchanged if it does not use the field.
+        """
         if field in _CONSTRAINT_FIELDS:
             return (
                 replace(self, constraint=_WEAKER_CONSTRAINT[self.constraint])
@@ -89,7 +92,7 @@ _WEAKER_CONSTRAINT: Mapping[ReplyConstraint, ReplyConstraint] = {
     "json_schema": "",
     "": "",
 }
-"""For each constraint, the one to try after a server has rejected its field; empty for none."""
+"""Maps each constraint to the constraint that replaces it if the server rejects its field; empty for no constraint."""
 _CONSTRAINT_FIELD: Mapping[ReplyConstraint, str] = {
     "structured_outputs": "structured_outputs",
     "guided_regex": "guided_regex",
@@ -122,7 +125,8 @@ TGI = Dialect(
 )
 """https://huggingface.co/docs/text-generation-inference/basic_tutorials/using_guidance"""
 UNKNOWN = Dialect(constraint="json_schema", label_lookup="top", has_thinking_budget=False, is_guessed=True)
-"""OpenAI, Azure, LiteLLM (which reports OpenAI as the owner of all models), and servers that are not recognized."""
+"""The dialect of servers that are not recognized. OpenAI and Azure get it, too, and LiteLLM, because LiteLLM reports
+OpenAI as the owner of all models."""
 
 OWNERS: Mapping[str, Dialect] = {"vllm": VLLM, "sglang": SGLANG, "llamacpp": LLAMA_CPP, "library": OLLAMA}
 """Dialects by the field `owned_by` of a model in `/v1/models`."""
@@ -135,7 +139,9 @@ def detect_dialect(models: bytes) -> Dialect:
         owner, name = str(first["owned_by"]), str(first["id"])
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         return UNKNOWN
-    if owner == name:  # https://github.com/huggingface/text-generation-inference/blob/main/router/src/server.rs
+    # TGI reports the same text as ID and as owner:
+    # https://github.com/huggingface/text-generation-inference/blob/main/router/src/server.rs
+    if owner == name:
         return TGI
     return OWNERS.get(owner, UNKNOWN)
 

@@ -30,7 +30,7 @@ from rewardstack.scorers.judge.templates import BUILTIN
 from rewardstack.scorers.judge.verdict import UnreadableError, verdict_line
 
 OPTION_FIELDS = {"model": ("model_name", "model"), "template": ("prompt_template", "prompt_template_path")}
-"""For options whose fields in `extra_info` have other names: these names."""
+"""Maps options to their fields in `extra_info`, for options whose fields have other names."""
 
 
 def effective_options(options: Options, extra: Mapping[str, Any], model: str, named: JudgeConfig | None) -> Record:
@@ -79,7 +79,7 @@ def explain_exchange(plan: Plan, exchange: Exchange) -> Step:
     if not exchange.path.endswith(CHAT):
         return exchange.step()
     if not exchange.sent:
-        return exchange.step("request for a verdict", {"note": "left out: the texts before it are too long together"})
+        return exchange.step("request for a verdict", {"note": "not recorded, because the trace is too large"})
     request = json.loads(exchange.sent)
     messages = request.pop("messages")
     system, user, reply_start = (_message_text(messages, role) for role in ("system", "user", "assistant"))
@@ -101,7 +101,7 @@ def explain_exchange(plan: Plan, exchange: Exchange) -> Step:
 
 
 def _message_text(messages: Sequence[Mapping[str, Any]], role: str) -> str:
-    """Return the text of the first message with a role; empty if there is none."""
+    """Return the text of the first message with this role; empty if no message has it."""
     return next((content_text(message["content"]) for message in messages if message["role"] == role), "")
 
 
@@ -153,7 +153,7 @@ def _describe_answers(text: str) -> Record:
 
 
 def _probabilities(plan: Plan, request: Mapping[str, Any], choice: Mapping[str, Any]) -> Record | None:
-    """Return the probabilities of the labels or of the most likely tokens; None if the reply has none."""
+    """Return the probabilities of the labels or of the most likely tokens; None if they are not in the reply."""
     names = {
         f"{TOKEN_ID}{token}": name
         for token, (name, _) in zip(request.get("logprob_token_ids") or (), plan.options.labels, strict=False)

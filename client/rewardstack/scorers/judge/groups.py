@@ -1,8 +1,9 @@
 """Score groups of responses to the same problem by comparison, for judges with `compare`.
 
-A sample's group is its `group_id`, or else is determined by its `data_source`, problem and references. The batcher
-collects a group as one batch: from all calls of this process if `group_size` is set, otherwise from one call. See
-`docs/groups.md`.
+Samples with the same `data_source` and `group_id` are a group. Without `group_id`, samples with the same `data_source`,
+problem and references are a group. The batcher collects each group as one batch. Usually all members of a batch come
+from one call. If `group_size` is set and the judge waits for other calls, they can come from all calls of this process.
+See `docs/groups.md`.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ from rewardstack.scorers.judge.verdict import Verdict
 from rewardstack.scorers.reward_server import Relayable
 
 GROUP_ID, ROLLOUT = "group_id", "rollout_index"
-"""Fields of `extra_info`: the group, and the member's number. While a group waits for members in other calls, a sample,
-such as a retry, replaces an earlier one with the same number."""
+"""Fields of `extra_info` with the group and with the member's number. While a group waits for members from other calls,
+a sample replaces an earlier sample with the same number, e.g. if a call is retried."""
 GROUP_FIELDS = (GROUP_ID, GROUP_SIZE, ROLLOUT)
 MAX_CLOSED_GROUPS = 4096
-"""Maximum number of groups to remember that were incomplete when `group_wait` ended. Their late members fail."""
+"""Maximum number of closed groups to remember. A group is closed if it is incomplete when `group_wait` ends."""
 
 
 def group_name(source: str, extra: Any, references: Any) -> str:
@@ -62,14 +63,14 @@ def group_name(source: str, extra: Any, references: Any) -> str:
         references: the sample's references.
 
     Raises:
-        RequestError: the sample has neither a `group_id` nor a problem, or the one that it has is malformed.
+        RequestError: the sample has neither a `group_id` nor a problem, or one of them is malformed.
     """
     group_id = Fields(extra).get(GROUP_ID)
     identity: object = (GROUP_ID, group_id)
     if group_id is None:
         problem, task = read_task(extra)
         if not (task or problem.strip()):
-            why = "missing, and so is `problem`; a group needs one of the two as its name"
+            why = "missing, and so is `problem`; set one of them, because it identifies the group"
             raise field_error(GROUP_ID, why)
         identity = (problem, task, references)
     elif isinstance(group_id, bool) or not isinstance(group_id, (str, int)) or group_id == "":
@@ -104,7 +105,7 @@ class GroupJudge(Relayable[Member]):
 
     Args:
         judge: the judge.
-        named: its definition in the routes file, with a comparison.
+        named: the judge's definition in the routes file, with a comparison.
         waits: whether to wait for members in other calls; false on a reward server, because waiting blocks a thread.
 
     Raises:
@@ -126,7 +127,7 @@ class GroupJudge(Relayable[Member]):
             raise RouteError(f"{field}: {why}, got {self._wait:g}", field)
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Member | Score:
-        """Return the member, or a failed score if its group was closed before it arrived.
+        """Return the member, or a failed score if the group was closed before the sample arrived.
 
         Raises:
             RequestError: an option is invalid, or the sample has neither a `group_id` nor a problem.
@@ -135,12 +136,14 @@ class GroupJudge(Relayable[Member]):
         size = Fields(item.extra).integer(GROUP_SIZE, self._comparison.group_size, 1, self._comparison.max_group_size)
         if size == 1:
             field = f"{self._name}.single_route"
-            raise RouteError(f"{field}: missing, and a sample has group_size = 1; name the route that scores it", field)
+            raise RouteError(
+                f"{field}: missing, but a sample has group_size = 1; set it to a route for such samples", field
+            )
         rollout = Fields(item.extra).get(ROLLOUT)
         group = group_name(item.data_source, item.extra, item.references)
         plan = self._judge.plan(item, destination)
         if (closed_until := self._closed_groups.get(group)) is not None and time.monotonic() < closed_until:
-            return Score.failed("its group was judged before it arrived; raise group_wait", self.source)
+            return Score.failed("the sample arrived after its group was closed; raise group_wait", self.source)
         return Member(plan, group, size, None if rollout is None else str(rollout))
 
     def batch(self, sample: Member) -> BatchKey:
@@ -171,10 +174,11 @@ class GroupJudge(Relayable[Member]):
         return self._add_ranks([by_text.get(member.text, empty_score) for member in samples], samples[0].size)
 
     def _find_rejection(self, samples: Sequence[Member]) -> Score | None:
-        """Return the score of all samples if the group cannot be compared, else None.
+        """Return the score for every sample of the group if the group cannot be compared, else None.
 
-        An incomplete group is compared if it has at least two members, and at least half of `group_size`. If `waits`,
-        it is then closed, compared or not: members that arrive within another `group_wait` fail.
+        An incomplete group is compared if it has at least two members, and at least half of its declared size. If the
+        judge waits for members in other calls, an incomplete group is also closed, even if it is compared. Members that
+        arrive in the next `_wait` seconds then fail.
         """
         count, size = len(samples), samples[0].size
         if size is None or count >= size:
@@ -189,7 +193,10 @@ class GroupJudge(Relayable[Member]):
         return Score.failed(f"{count} of {size} members of its group arrived within {self._wait:g} s", self.source)
 
     def _check_group(self, samples: Sequence[Member]) -> Score | None:
-        """Return the score of all samples if they have different images, or are too many or too few; else None."""
+        """Return None if the group can be compared, else the score for every sample of the group.
+
+        A group cannot be compared if it has too many or too few members, or if the members have different images.
+        """
         count, maximum = len(samples), self._comparison.max_group_size
         if count > maximum:
             return self._unscored(GROUP_ID, f"its group has {count} members, above max_group_size = {maximum}")
@@ -240,7 +247,7 @@ class GroupJudge(Relayable[Member]):
             return [verdict.value for verdict in await gather_all(work)]
         except NoLogprobsError as error:
             field = f"{self._name}.compare"
-            why = f"the judge returns no token probabilities for {model.name}, which 'pairwise' needs"
+            why = f"'pairwise' needs token probabilities, but the judge returns none for {model.name}"
             raise RouteError(f"{field}: {why}; set compare = 'listwise'", field) from error
 
     def _add_ranks(self, scores: Sequence[Score], size: int | None) -> list[Score]:
@@ -263,7 +270,7 @@ class GroupJudge(Relayable[Member]):
         return replace(item_to_send, extra={**item_to_send.extra, **group_id})
 
     async def quote(self, samples: Sequence[Member], context: Context) -> Usage:
-        """Return the usage of samples as the judge does, assuming that no further members of their groups follow."""
+        """Return the maximum usage as `Judge.quote` does, assuming that later calls add no members to the groups."""
         return await self._judge.quote(self._make_all_plans(samples), context)
 
     def estimate(self, samples: Sequence[Member]) -> Usage:

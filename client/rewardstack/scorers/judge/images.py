@@ -45,7 +45,7 @@ class ImageReader:
         self._urls: list[str] = []
 
     def add(self, part: Mapping[str, Any]) -> str:
-        """Add the image of a message part, or the next one in `images` if the part has no data.
+        """Add the image of a message part; if the part has no image data, add the next image in `images`.
 
         Returns:
             The label for the text, such as `[image 1]`. If `images` is false, nothing is added, and the label says so.
@@ -79,7 +79,7 @@ class ImageReader:
         """Return an image as a data URL or, if allowed, a web URL; raise RequestError if it is neither.
 
         Args:
-            source: a URL, bytes, a PIL image, or an object that has one of these in a field of `SOURCES`.
+            source: a URL, bytes or a PIL image, or a `dict` with one of these in a field that `SOURCES` lists.
         """
         while isinstance(source, dict):
             source = next((source[name] for name in SOURCES if source.get(name) is not None), None)

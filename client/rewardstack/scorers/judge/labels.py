@@ -72,7 +72,7 @@ class LabelTokens:
                 why = f"{label!r} is {len(tokens)} tokens for {model.name}; choose labels of one token"
                 raise field_error("labels", why)
             if tokens[0] in ids:
-                why = f"{label!r} is the same token as another label for {model.name}; choose distinct ones"
+                why = f"{label!r} is the same token as another label for {model.name}; choose other labels"
                 raise field_error("labels", why)
             ids.append(tokens[0])
         return tuple(ids)
@@ -87,8 +87,8 @@ class LabelTokens:
             return tokens
         except RejectedError as error:
             raise RejectedError(
-                f"verdict 'logprob' needs POST {TOKENIZE} of the judge, to check its labels: {error}; let it through "
-                "the gateway, or do not use 'logprob' (compare = 'pairwise' uses it)",
+                f"verdict 'logprob' needs POST {TOKENIZE} of the judge, to check the labels: {error}; let {TOKENIZE} "
+                "through the gateway, or do not use 'logprob' (which compare = 'pairwise' also uses)",
                 error.status,
             ) from error
 

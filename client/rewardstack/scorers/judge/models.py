@@ -22,7 +22,7 @@ from rewardstack.transport.discovery import MAX_SERVERS, Discovery, optional_wai
 from rewardstack.transport.message import Message
 
 DEFAULT = "Qwen/Qwen3-32B"
-"""Name of the model to request if none is set, and the server does not report exactly one model."""
+"""Name of the model to request if no name is set, and the server does not report exactly one model."""
 VERSION = "/version"
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class ServerReport(NamedTuple):
     """What a judge reports about itself.
 
     Args:
-        roots: the underlying models by served name; empty if unknown.
+        roots: maps the served name of each model to the name of its weights; empty if unknown.
         dialect: the dialect of the API.
     """
 
@@ -92,8 +92,8 @@ class Models:
         """Return the model to request from a judge.
 
         Args:
-            name_or_empty: name of the model; empty for the only model that the judge reports, or `DEFAULT` if it does
-                not report exactly one.
+            name_or_empty: name of the model. If it is empty and the judge reports exactly one model, that model is
+                chosen. If it is empty and the judge reports several models or no model, `DEFAULT` is chosen.
             destination: the judge's servers and key.
         """
         roots, dialect = self._reports.last_answer(destination, UNREPORTED)
@@ -132,7 +132,10 @@ class Models:
         return model._replace(dialect=current)
 
     async def _fetch(self, destination: Destination, deadline: SharedDeadline) -> ServerReport:
-        """Return what a judge reports about itself; an Azure deployment, whose URL has its name, is not asked."""
+        """Return what a judge reports about itself.
+
+        Azure gets no request, because its URL contains the name of the model deployment.
+        """
         if name := deployment_name(destination.urls[0]):
             return ServerReport({name: name})
         try:
@@ -148,7 +151,11 @@ class Models:
         return ServerReport(roots, await self._vllm_dialect(destination, deadline) if dialect is VLLM else dialect)
 
     async def _vllm_dialect(self, destination: Destination, deadline: SharedDeadline) -> Dialect:
-        """Return the dialect for a vLLM server's version; without an answer, its last known dialect, else `VLLM`."""
+        """Return the dialect for a vLLM server's version.
+
+        If the request for the version fails, the last known dialect decides: return `OLD_VLLM` if it is `OLD_VLLM`, and
+        `VLLM` in all other cases.
+        """
         try:
             reply = self._api.ask(destination, Message("GET", VERSION, is_optional=True), deadline)
             return parse_vllm_version(await run_with_timeout(optional_wait(deadline), reply))
@@ -164,7 +171,7 @@ def _parse(data: bytes) -> tuple[dict[str, str], Dialect]:
 
 
 def parse_models(data: bytes) -> dict[str, str] | None:
-    """Return the underlying models by served name from a reply of `/v1/models`; None if the reply is malformed."""
+    """Return the name of the weights for each served name in a reply to `/v1/models`; None for a malformed reply."""
     try:
         return {str(one["id"]): str(one.get("root") or one["id"]) for one in json.loads(data)["data"]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

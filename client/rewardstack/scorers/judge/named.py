@@ -1,4 +1,4 @@
-"""Configure named judges, which a routes file defines: their servers, and the options that override a sample's."""
+"""Configure named judges, which a routes file defines: their servers, and options that override a sample's options."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPARISON_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "listwise": {"verdict": "text"},
     "pairwise": {"verdict": "logprob", "labels": {"A": 1.0, "B": 0.0}},
 }
-"""The options that `compare` sets, by its value. Label A means that the first candidate is better."""
+"""Maps each value of `compare` to the options that it sets. Label A means that the first candidate is better."""
 VALID_OPTIONS = (*(name for name in JUDGE_OPTIONS if name not in (*TEMPLATES, *MODELS, RANGE)), "rubrics", "images")
 """The valid names in the `options` of a judge's table."""
 
@@ -43,9 +43,9 @@ class JudgeConfig:
     Attributes:
         url_setting: the variable or field with the judge's URL, for errors.
         model_setting: the field with the judge's model, for errors.
-        key_setting: the variable with the judge's key, for errors such as `set KEY_SETTING to one that the server
-            accepts`. If the judge's table has `base_url` without `api_key_env`, `key_setting` is the phrase
-            `judges.NAME.api_key_env to the name of a variable, and that variable`.
+        key_setting: the variable with the judge's key. Error messages insert it into `set … to one that the server
+            accepts`. If the judge's table has `base_url` but no `api_key_env`, there is no such variable yet. Error
+            messages then insert `judges.NAME.api_key_env to the name of a variable, and that variable`.
         rate_limits: maximum requests and maximum tokens per minute; 0 for no limit.
 
     Args:
@@ -102,8 +102,8 @@ class JudgeConfig:
     def settings(self, settings: Settings) -> Settings:
         """Return the settings with the servers, key and model of this judge.
 
-        If the judge has a `base_url`, the environment's headers and query parameters are kept only if all its URLs
-        are in LLM_JUDGE_SERVER_URL, too.
+        For a judge with a `base_url`, the environment's headers and query parameters are kept only if all URLs of
+        `base_url` are in LLM_JUDGE_SERVER_URL, too.
 
         Raises:
             SettingsError: the judge's key is not set, cannot be read or is not valid.
@@ -138,7 +138,11 @@ class JudgeConfig:
         return RequestError(_rename_field(error, name, self.field_name(name)), self.field_name(name))
 
     def field_name(self, option: str) -> str:
-        """Return an option's full name: in the judge's table if the table sets the option, else in `extra_info`."""
+        """Return the full name of an option, for errors and traces.
+
+        If the routes file sets the option, this is the setting in the routes file, such as `judges.small.options.seed`
+        or `judges.small.compare`. Otherwise it is the field of the sample, such as `extra_info.seed`.
+        """
         if option in self._comparison_options:
             return f"judges.{self.name}.compare"
         return _field_name(self.name, option) if option in self._fixed_options else f"extra_info.{option}"

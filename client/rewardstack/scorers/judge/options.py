@@ -34,21 +34,22 @@ LABEL_MASS_FLOOR = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Options:
-    """The options for judging one sample; equal options are the same object, because `read_options` caches them.
+    """The options for judging one sample; `read_options` caches them, so equal options are usually the same object.
 
     Args:
-        model: the judge's model; empty for the model in the settings, else the server's only model.
+        model: the judge's model. If empty, the model in the settings is used. If that is empty, too, `Models.choose`
+            selects the model.
         verdict: whether the verdict is read from the reply's text (`text`), from the probabilities of labels
             (`logprob`), or from an answer to each criterion (`rubric`).
         template: the prompt template, with the scale of its verdicts.
-        system_prompt: the system prompt; empty for none, None for the built-in one.
+        system_prompt: the system prompt. An empty text means no system prompt; None means the built-in one.
         temperature: sampling temperature; 0 for greedy decoding.
         top_p: probability mass of nucleus sampling.
         max_new_tokens: maximum number of tokens of the reply, without reasoning.
         enable_thinking: whether the model may reason before it replies.
         thinking_budget: maximum number of tokens of the reasoning.
-        seed: seed of sampling; None for none.
-        batch_size: maximum number of samples in flight, out of the samples with the same `batch_size`; None for the
+        seed: seed of sampling; None to send no seed.
+        batch_size: maximum number of samples in flight, counting only samples with the same `batch_size`; None for the
             default in `Judge.batch`.
         labels: labels and their values if `verdict` is `logprob`; else empty.
         label_mass_floor: minimum total probability of the labels.
@@ -173,14 +174,15 @@ def _parse(*values: Any) -> Options:
 
 def _check_combinations(options: Options) -> None:
     if options.labels and options.enable_thinking:
-        raise field_error("verdict", "'logprob' reads the first token, so it cannot reason; leave enable_thinking out")
+        why = "'logprob' reads the first token, so the judge cannot reason; leave enable_thinking out"
+        raise field_error("verdict", why)
     if options.labels and options.num_samples > 1:
         raise field_error("num_samples", "verdict 'logprob' is deterministic; leave num_samples out")
     if options.verdict == "rubric" and options.num_samples > 1:
         raise field_error("num_samples", "verdict 'rubric' has an answer for each criterion; leave num_samples out")
     if options.verdict != "rubric" and (options.max_criteria or not options.clip_negative):
         name = "max_criteria" if options.max_criteria else "clip_negative"
-        raise field_error(name, "is for verdict 'rubric'; set that, or leave it out")
+        raise field_error(name, f"is for verdict 'rubric'; set this verdict, or leave {name} out")
     if options.num_samples > 1 and options.temperature == 0:
         raise field_error("num_samples", "verdicts at temperature 0 are all the same; raise temperature")
 
@@ -188,7 +190,9 @@ def _check_combinations(options: Options) -> None:
 def _parse_labels(value: Any, template: str) -> tuple[tuple[str, float], ...]:
     if value is None:
         if template not in LABELS:
-            raise field_error("labels", "verdict 'logprob' with a custom template needs them, such as {'A': 1, 'B': 0}")
+            raise field_error(
+                "labels", "verdict 'logprob' with a custom template needs labels such as {'A': 1, 'B': 0}"
+            )
         value = LABELS[template]
     if isinstance(value, _HashableMapping):
         value = dict(value.pairs)

@@ -41,7 +41,7 @@ class Plan(NamedTuple):
         destination: the judge's servers and key.
         options: how the sample is judged.
         shown: what the judge sees of the sample.
-        references: the references; each has its own requests; one empty text if the template uses none.
+        references: the references, each of which has its own requests. If no reference is used, one empty text.
         meter: counts the usage of the requests; None until the sample is scored.
         rubric: the criteria; empty if neither the verdict nor the template needs any.
         created_at: time of creation, on `time.monotonic()`; the latency of the score is measured from then.
@@ -74,7 +74,10 @@ class Plan(NamedTuple):
         return self.options.template.render(self.shown.problem, reference, self.shown.candidate, listing)
 
     def valid_answers(self, criteria: Rubric = ()) -> Answers:
-        """Return the valid answers to each criterion, or `GRADES` for each candidate of a list; else empty."""
+        """Return the valid answers to each criterion, or `GRADES` for each candidate.
+
+        The result is empty unless the verdict is `rubric`, or the judge compares the candidates in a list.
+        """
         if self.compared and not self.options.labels:
             return (GRADES,) * self.compared
         return valid_answers(criteria) if self.options.verdict == "rubric" else ()
@@ -116,7 +119,7 @@ def _needed_rubric(options: Options, extra: Mapping[str, Any]) -> Rubric:
 
 @lru_cache
 def _warn_of_unused_rubric() -> None:
-    log.warning("extra_info.rubrics has no effect without verdict = 'rubric', or {CRITERIA} in the template")
+    log.warning("extra_info.rubrics has no effect unless verdict = 'rubric' or the template has {CRITERIA}")
 
 
 @lru_cache(maxsize=1024)
@@ -131,7 +134,8 @@ def cache_key(plan: Plan, model: Model, revision: str, run_id: str, name: str = 
         plan: the plan.
         model: the judge's model.
         revision: revision of the judge, which the operator changes to discard cached verdicts.
-        run_id: ID of the run in which verdicts that are not deterministic are cached; empty for this process only.
+        run_id: ID of the run; empty for none. Verdicts that are not deterministic are cached for this run only, or
+            without a run ID, for this process only.
         name: name of a named judge; empty for the environment's judge.
     """
     if model.root is None:

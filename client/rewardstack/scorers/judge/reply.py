@@ -17,7 +17,7 @@ TOKEN_ID = "token_id:"
 REASONING = ("reasoning", "reasoning_content", "thinking")
 """Fields of a message that may contain the reasoning.
 
-`reasoning` is for vLLM, Ollama and OpenRouter, `reasoning_content` for SGLang, llama.cpp and old vLLM.
+vLLM, Ollama and OpenRouter send `reasoning`; SGLang, llama.cpp and old vLLM send `reasoning_content`.
 """
 INTERRUPTED = ("abort", "error")
 """Values of `finish_reason` for an interrupted reply, for which vLLM and OpenRouter return HTTP status 200."""
@@ -51,7 +51,7 @@ def _first_choice(reply: bytes | Choice) -> Choice:
 
 
 def get_reasoning(message: Mapping[str, Any]) -> Any:
-    """Return the reasoning in a message; None if there is none."""
+    """Return the reasoning in a message; None if the message has no reasoning."""
     return next((message[field] for field in REASONING if message.get(field)), None)
 
 
@@ -100,7 +100,7 @@ def read_text(choice: Choice, *, thinking: bool) -> str:
 
 
 def content_text(content: Any) -> str:
-    """Return the text of a message's content, which may be a list of parts; empty if there is none."""
+    """Return the text of a message's content, which may be a list of parts; empty if the content has no text."""
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, dict) and part.get("type") in TEXTS]
         return "".join(str(part.get("text") or "") for part in parts)
@@ -125,7 +125,7 @@ def _describe_empty(choice: Choice, message: Mapping[str, Any], has_reasoning: b
 def parse_label_verdict(
     reply: bytes | Choice, ids: Sequence[int], values: Sequence[float], floor: float
 ) -> tuple[float, float]:
-    """Return the verdict from the probabilities of label tokens in a reply with probabilities by token ID.
+    """Return the verdict from the probabilities of label tokens, which the reply lists by token ID.
 
     Args:
         reply: the completion, or its first choice.
@@ -147,7 +147,7 @@ def parse_label_verdict(
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ReplyError(
             "the judge's reply has no label probabilities: this needs vLLM with `logprob_token_ids`, and "
-            "--max-logprobs not below the number of labels"
+            "--max-logprobs of at least the number of labels"
         ) from error
     return _expected_value(probabilities, values, floor)
 

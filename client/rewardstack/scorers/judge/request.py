@@ -17,12 +17,14 @@ from rewardstack.scorers.judge.templates import system_message
 
 CHAT = "/chat/completions"
 REMINDER = "\n\nYour reply to this could not be read, so reply once more. "
-"""Text between the user message and the reply format in a second request, after a reply without a verdict."""
+"""Text in the second request, which is sent after a reply without a verdict. It stands between the user message and the
+description of the reply format."""
 DECIMALS = "with three decimals"
 TOKENS_PER_CRITERION = 8
 """Number of tokens to allow for the answer to a criterion of a rubric."""
 LINE_NAME = re.compile("([A-Z]+): ")
-"""The name of a line in the pattern of a template, which is also the name of the member in a JSON reply."""
+"""Matches the name of a reply line, such as `CORRECTNESS`, in the `pattern` of a template. In a JSON reply, this is the
+name of a member."""
 REQUIRED_FIELDS = frozenset({"model", "messages", "stream"})
 """Fields of a request that are never omitted."""
 
@@ -62,7 +64,7 @@ def make_frame(
     """Return the JSON around the user message for requests with these options.
 
     The field that turns reasoning on or off is always sent if the server supports it. Without this field, the server
-    may wait for the end of reasoning that never started, and not constrain the reply.
+    may wait for the end of reasoning that never started, and so never constrain the reply.
 
     Args:
         options: the options of the samples.
@@ -95,7 +97,10 @@ def uses_json(options: Options, dialect: Dialect, answers: Answers = ()) -> bool
 
 
 def is_deterministic(options: Options, dialect: Dialect) -> bool:
-    """Return whether a repeated request gives the same verdict: with labels, or if temperature 0 or a seed is sent."""
+    """Return whether a repeated request gives the same verdict.
+
+    It does if the verdict is read from labels, or if the request has the temperature 0 or a seed.
+    """
     if options.labels:
         return True
     is_greedy = options.temperature == 0 and "temperature" not in dialect.omitted_fields
@@ -164,7 +169,10 @@ def _constraint_fields(pattern: str, dialect: Dialect, answers: Answers) -> dict
 
 
 def _pattern_schema(pattern: str) -> dict[str, Any]:
-    """Return a JSON schema with a member for each line of a pattern; without bounds, which some servers reject."""
+    """Return a JSON schema with a member for each line of a pattern.
+
+    The numbers have no bounds in the schema, because some servers reject schemas with bounds.
+    """
     members: dict[str, Any] = {name: {"type": "integer"} for name in LINE_NAME.findall(pattern)}
     members["REWARD"] = {"type": "number"}
     return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
@@ -181,8 +189,8 @@ def _thinking_fields(options: Options, dialect: Dialect) -> dict[str, Any]:
 def _reply_start(options: Options) -> str:
     """Return the start of the assistant's message, which the model continues with a label.
 
-    The start contains each label, so that even small models continue with one. It does not end with a space, because
-    chat templates may trim the space, and the next token would then be a label with a leading space.
+    The start contains each label, so that even small models continue with a label. It does not end with a space,
+    because chat templates may trim the space, and the next token would then be a label with a leading space.
     """
     choices = " or ".join(f"grade={name}" for name, _ in options.labels)
     return f"Either {choices}. Here grade="

@@ -2,8 +2,8 @@
 
 A rubric is a list of criteria. For each criterion, the judge answers yes or no, or selects a choice. The reward is the
 sum of the points of met criteria, divided by the sum of all positive points, as in HealthBench. A criterion with
-negative points describes an undesired property. The judge does not see the points, unless a custom template shows the
-criteria for a single verdict on all of them (`format_criteria`).
+negative points describes an undesired property. The judge sees the points only if a custom template shows the
+criteria and asks for a single verdict on all of them (`format_criteria`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ FIELD = "rubrics"
 TEXT_FIELDS = ("criterion", "criteria", "description", "text")
 POINTS_FIELDS = ("points", "weight")
 NAME_FIELDS = ("title", "name")
-"""Fields of a criterion that may contain its name; as in `TEXT_FIELDS` and `POINTS_FIELDS`, the first match is used."""
+"""Fields of a criterion that may contain its name. The first match is used; the same is true for `TEXT_FIELDS` and
+`POINTS_FIELDS`."""
 MAX_CRITERIA = 128
 """Maximum number of criteria."""
 MAX_CHARACTERS = 10_000
@@ -38,7 +39,8 @@ MAX_POINTS = 1e6
 YES_NO = ("no", "yes")
 """The valid answers to a criterion without choices, from worst to best."""
 GRADES = ("0.00", "1.00")
-"""In place of a criterion's valid answers: the judge gives a candidate a score from 0 to 1 with two decimals."""
+"""The lowest and the highest valid answer if the judge scores a candidate. All numbers between them with two decimals
+are valid, too."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Valid answers to a criterion with choices, one letter for each choice."""
 RESERVED_PARTS = frozenset({"acc", "accuracy", "positive", "negative"})
@@ -54,10 +56,11 @@ class Criterion(NamedTuple):
     """One criterion of a rubric.
 
     Args:
-        name: name of the criterion and of its part of the score; its number if the sample has no valid, unique name.
+        name: name of the criterion, also in the score's `parts`. If the sample gives no valid name, or the same name to
+            several criteria, this is the number of the criterion.
         text: the text of the criterion, in one line.
         points: points for a response that meets the criterion; below 0 for an undesired property.
-        choices: texts of the choices from worst to best; empty for a criterion that is met or not.
+        choices: texts of the choices from worst to best; empty for a criterion that is answered with yes or no.
         must_pass: whether the reward is at most 0 unless the criterion is fully met.
     """
 
@@ -108,7 +111,7 @@ def read_rubric(extra: Mapping[str, Any]) -> Rubric:
         raise field_error(FIELD, f"{why}, got {shown}")
     criteria = [_parse_criterion(number, entry) for number, entry in enumerate(entries, 1)]
     if not any(criterion.points > 0 for criterion in criteria):
-        raise field_error(FIELD, "no criterion has points above 0; give one that makes an answer good")
+        raise field_error(FIELD, "no criterion has points above 0; add a criterion that describes a good response")
     names = [criterion.name for criterion in criteria]
     return tuple(
         criterion if _is_part_name(name) and names.count(name) == 1 else criterion._replace(name=str(number))
@@ -156,9 +159,10 @@ def _parse_criterion(number: int, entry: Any) -> Criterion:
 
 
 def _check_names(number: int, entry: Mapping[str, Any]) -> None:
-    """Raise RequestError if a field, such as `point`, is probably a misspelling of a missing one.
+    """Raise RequestError if a field, such as `point`, is probably a misspelling of a field that is missing.
 
-    A criterion without points has one point, so a penalty with a misspelled field would be a reward.
+    A criterion without points has one point. So if the field with negative points is misspelled, the penalty would
+    become a reward.
     """
     missing = [name for name in ("choices", "modifiers") if name not in entry]
     missing += [] if any(name in entry for name in POINTS_FIELDS) else POINTS_FIELDS
@@ -177,7 +181,8 @@ def _parse_points(number: int, entry: Mapping[str, Any], modifiers: Mapping[str,
 
 def _parse_number(number: int, name: str, value: Any) -> float:
     if not is_finite(value) or abs(value) > MAX_POINTS:
-        raise _criterion_error(number, f".{name}", f"expected a number, got {str(value)[:50]!r}")
+        why = f"expected a number from {-MAX_POINTS:,.0f} to {MAX_POINTS:,.0f}, got {str(value)[:50]!r}"
+        raise _criterion_error(number, f".{name}", why)
     return float(value)
 
 
@@ -297,7 +302,7 @@ def parse_answers(text: str, answers: Answers, *, truncated: bool = False) -> di
         truncated: whether the reply was truncated at the token limit.
 
     Returns:
-        How far each criterion is met, from 0 to 1, by its index.
+        A map from the index of each criterion to how far it is met, from 0 to 1.
 
     Raises:
         UnreadableError: the reply answers a criterion that does not exist, or its reasoning does not end.
@@ -321,7 +326,10 @@ def _answer_share(words: set[str], labels: tuple[str, ...]) -> float | None:
 def parse_answer_pairs(
     text: str, *, truncated: bool = False, answer: re.Pattern[str] = _ANSWER
 ) -> list[tuple[int, str]]:
-    """Return the number and the word of each answer in the JSON object or the last block of lines of a reply.
+    """Return the number and the word of each answer in a reply.
+
+    The answers are read from the reply's JSON object. If it has none, they are read from its last lines with answers,
+    which directly follow each other.
 
     Args:
         text: the reply.
@@ -370,6 +378,6 @@ def rubric_verdict(rubric: Rubric, met_shares: Sequence[float], *, clip_negative
 
 
 def _met_share(results: Sequence[tuple[Criterion, float]]) -> float:
-    """Return the absolute points, weighted by how far each criterion is met, as a share of all; 0 without points."""
+    """Return how far the criteria are met on average, weighted by their absolute points; 0 if all points are 0."""
     total = sum(abs(criterion.points) for criterion, _ in results)
     return sum(abs(criterion.points) * met_share for criterion, met_share in results) / total if total else 0.0

@@ -67,7 +67,7 @@ _DENOMINATOR = re.compile(r"[>\])}_]\s?/\s?(\d{1,4})(?!\d)")
 _SENTENCE = re.compile(r"\n|(?<=[.!?;\u3002\uff01\uff1f])\s")
 _REWARD = re.compile(r"\breward\b", re.IGNORECASE)
 _LABEL = re.compile(r"[\W\d]{0,8}[A-Za-z][\w ]{0,40}:\s{0,3}[<\[({]")
-"""The start of a reply line other than the verdict, such as `CORRECTNESS: <0 to 10>`."""
+"""The start of a reply line that is not the verdict line, such as `CORRECTNESS: <0 to 10>`."""
 _CRITERION = re.compile(r"\b(?:each|every|criteri(?:on|a)|aspects?|dimensions?)\b", re.IGNORECASE)
 _RATING = re.compile(r"\b(?:rate|rating|grade|score|scale|verdict|points?|mark)\b", re.IGNORECASE)
 
@@ -76,7 +76,7 @@ def read_range(value: Any) -> Scale | None:
     """Parse a `score_range`; return None if there is none.
 
     Raises:
-        RequestError: `value` is not two numbers within `MAX_END` of 0 with the lower one first.
+        RequestError: `value` is not a list of two numbers from `-MAX_END` to `MAX_END`, with the lower number first.
     """
     value = plain(value)
     if value is None:
@@ -94,11 +94,11 @@ def find_scale(text: str, declared: Scale | None) -> Scale:
 
     Args:
         text: the text of the template.
-        declared: the declared `score_range`; None for none.
+        declared: the declared `score_range`; None if no range is declared.
 
     Raises:
-        RequestError: the text has ranges, but not the declared one; or no range is declared, and the text has several
-            ranges, or one that is neither 0 to 1 nor 0 to 100.
+        RequestError: a range is declared, and the text has only other ranges. Or no range is declared, and the text
+            has several ranges, or a range that is neither 0 to 1 nor 0 to 100.
     """
     scales = _mentioned_scales(text, with_criteria=declared is None)
     if declared is not None:
@@ -111,11 +111,15 @@ def find_scale(text: str, declared: Scale | None) -> Scale:
 
 
 def _mentioned_scales(text: str, *, with_criteria: bool) -> set[Scale]:
-    """Return the ranges in sentences with the word REWARD, else in other sentences that may describe the verdict.
+    """Return the ranges in sentences with the word REWARD.
+
+    If these sentences have no range, return the ranges in other sentences that may describe the verdict. If there are
+    no such ranges, return the range of the template's list of grades.
 
     Args:
         text: the text of the template.
-        with_criteria: whether to include all sentences; else only those that mention a rating and no criteria.
+        with_criteria: whether the other sentences may be about criteria. If False, a sentence without the word REWARD
+            is searched only if it mentions a rating but no criterion.
     """
     text = _WORD.sub(lambda word: _WORD_VALUES[word[0].lower()], normalize("NFKC", text))
     sentences = [one for one in _SENTENCE.split(text) if one.strip()]
@@ -171,7 +175,7 @@ def _contradiction_error(declared: Scale, scales: set[Scale]) -> Exception:
 def _undeclared_error(scales: set[Scale]) -> Exception:
     text = " and ".join(sorted(scale.text for scale in scales))
     other = next(iter(sorted(scales - {UNIT, HUNDRED})), min(scales))
-    remedy = f"add `{other.declaration}` where the template is set, or as its first line"
+    remedy = f"add `{other.declaration}` where the template is set, or as the template's first line"
     if len(scales) > 1:
-        remedy += f", or have it say `REWARD: <number from {other.text}>`"
+        remedy += f", or have the template say `REWARD: <number from {other.text}>`"
     return field_error(FIELD, f"the template names the range {text}; {remedy}")

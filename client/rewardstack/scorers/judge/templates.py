@@ -27,7 +27,7 @@ PLACEHOLDERS = {
     "CRITERIA": "criteria",
     "CANDIDATE_SOLUTION": "candidate",
 }
-"""The placeholders, and the names of the fences around the texts that replace them."""
+"""Maps each placeholder to the name of the fence around the text that replaces the placeholder."""
 
 _NUMBER = r"(0\.[0-9]{3}|1\.000)"
 _POINTS = r"(10|[0-9])"
@@ -52,9 +52,9 @@ among several requests, so that the requests have a common prefix."""
 
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 _HEADER = re.compile(rf"\s*{FIELD}\b([^\n]{{0,80}})\n", re.IGNORECASE)
-"""The first line of a custom template that declares its scale."""
+"""Matches the first line of a custom template if this line declares the scale."""
 _CACHED_FENCES = 1024
-"""Number of fenced texts to cache, because samples of a group have the same problem and reference."""
+"""Number of fenced texts to cache: problems, references and lists of criteria, which the samples of a group share."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +121,8 @@ def find_template(
     Args:
         name_or_text: a name in `BUILTIN`, or a text with `{CANDIDATE_SOLUTION}`.
         verdict: how the verdict is read.
-        declared_scale: the `score_range` of the sample; None for none. Only `text` verdicts can have one.
+        declared_scale: the `score_range` of the sample; None if it has none. Only samples with `text` verdicts can have
+            a `score_range`.
         is_split: whether the criteria are divided among several requests; a built-in template then ends with the
             criteria, so that the requests have a common prefix.
 
@@ -136,14 +137,14 @@ def find_template(
     if verdict != "text" and name_or_text not in SUPPORTED_TEMPLATES[verdict]:
         missing = "labels" if verdict == "logprob" else "criteria"
         known = ", ".join(SUPPORTED_TEMPLATES[verdict])
-        why = f"{name_or_text!r} has no {missing} for verdict {verdict!r}; those that have: {known}"
+        why = f"{name_or_text!r} has no {missing} for verdict {verdict!r}; templates that have them: {known}"
         raise field_error("prompt_template", why)
     return _builtin_template(name_or_text, verdict, is_split)
 
 
 def _check_scale(verdict: Kind, declared_scale: Scale | None) -> None:
     if verdict != "text" and declared_scale is not None:
-        source = "labels, whose values are in `labels`" if verdict == "logprob" else "criteria, which have points"
+        source = "labels, whose values `labels` sets" if verdict == "logprob" else "criteria, which have points"
         raise field_error(FIELD, f"verdict {verdict!r} reads {source}; leave score_range out")
 
 
@@ -179,7 +180,7 @@ def _header_scale(header: str, declared_scale: Scale | None) -> Scale | None:
         raise field_error(FIELD, f"the template's first line is {first_line!r}; write {FIELD} = [1, 10]")
     if declared_scale not in (None, custom):
         raise field_error(
-            FIELD, f"the template's first line declares {custom.text}; remove one of the two declarations"
+            FIELD, f"the template's first line declares {custom.text}, but score_range differs; remove one of the two"
         )
     return custom
 

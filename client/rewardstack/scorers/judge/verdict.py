@@ -27,7 +27,10 @@ THINKING_END = "</think>"
 THINKING_START = "<think>"
 NUMBER = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?(?![\w.]\d|\w)", re.ASCII)
 RATIO = re.compile(r"\s{0,3}\(?(?:/|out of)\s{0,3}(\d{1,7})(?:\.0{1,3})?\)?(?![\w.]\d|\w)")
-"""The part of a ratio such as `8/10` or `0.8 out of 1` after the first number; the group is the end of the scale."""
+"""Matches the rest of a ratio after its first number: `/10` in `8/10`, or ` out of 1` in `0.8 out of 1`.
+
+Group 1 is the second number of the ratio.
+"""
 PERCENT = re.compile(r"\s{0,3}%")
 DIGITS = re.compile(r"\d{1,7}")
 FENCED = re.compile(r"```(?:json)?\s{0,8}(\{[^`]*\})\s{0,8}```")
@@ -45,8 +48,8 @@ class Verdict(NamedTuple):
         value: the verdict from 0 to 1; can be below 0 for a rubric that is not clipped.
         note: the score's `reason`; may be empty.
         label_mass: total probability of the labels; None unless the verdict is read from probabilities.
-        agreement: share of the votes with the most frequent value, or of compared pairs with the same winner in both
-            orders; None if unknown.
+        agreement: for several votes, the share of the votes with the most frequent value. For a comparison, the share
+            of the pairs with the same winner in both orders. None if unknown.
         parts: the parts of the score of a rubric or comparison; None for other verdicts.
     """
 
@@ -65,7 +68,9 @@ class UnreadableError(ReplyError):
 
 
 def parse_verdict(text: str, scale: Scale, *, truncated: bool = False) -> float:
-    """Return the verdict in a reply, mapped to 0 to 1: from the last `REWARD:` line, else from a JSON object.
+    """Return the verdict in a reply, as a number from 0 to 1.
+
+    It is read from the last `REWARD:` line. A reply without such a line can have the verdict in a JSON object.
 
     Args:
         text: the reply; reasoning in it ends with `</think>`.
@@ -120,7 +125,7 @@ def _strip_decoration(line: str) -> str:
 
 
 def read_json_verdict(text: str, scale: Scale) -> float | None:
-    """Return the verdict in a reply's JSON object, mapped to 0 to 1; None if the reply has no JSON object.
+    """Return the verdict in a reply's JSON object, as a number from 0 to 1; None if the reply has no JSON object.
 
     Args:
         text: the reply; other text, or a code fence, may surround the object.
@@ -143,7 +148,7 @@ def read_json_verdict(text: str, scale: Scale) -> float | None:
 
 
 def _find_json_objects(text: str) -> list[str]:
-    """Return texts that may be a JSON object: from the first to the last brace, and in the last code fence."""
+    """Return texts that may be a JSON object: from the first to the last brace, and the text in the last code fence."""
     start, end = text.find("{"), text.rfind("}")
     outer = [text[start : end + 1]] if 0 <= start < end else []
     return outer + FENCED.findall(text)[-1:]
@@ -161,11 +166,21 @@ def without_thinking(text: str, *, truncated: bool) -> str:
 
 
 def _parse_number(rest: str, scale: Scale) -> tuple[float, str]:
-    """Return the number after the marker of a verdict line, and its text; a ratio, `%` or words may follow."""
+    """Return the number after the marker of a verdict line: its value, and its text in the reply.
+
+    `%` or words may follow the number. If the number begins a ratio, the value is the result of `_parse_ratio`.
+
+    Args:
+        rest: the verdict line after the marker.
+        scale: the scale of the template.
+
+    Raises:
+        UnreadableError: there is no number or more than one, or `%` or the ratio does not fit the scale.
+    """
     rest = rest.lstrip(DECORATION + "<[(").rstrip(DECORATION + ">])")
     match = NUMBER.match(rest)
     if match is None:
-        raise UnreadableError(f"its last `REWARD:` line has no number but {rest[:24]!r}")
+        raise UnreadableError(f"its last `REWARD:` line has no number: {rest[:24]!r}")
     value, rest = float(match[0]), rest[match.end() :].lstrip("*_`")
     if ratio := RATIO.match(rest):
         value, rest = _parse_ratio(value, match[0], int(ratio[1]), scale), rest[ratio.end() :]
@@ -184,4 +199,4 @@ def _parse_ratio(value: float, number: str, end: int, scale: Scale) -> float:
         return value
     if scale == UNIT and end > 1 and DIGITS.fullmatch(number):
         return value / end
-    raise UnreadableError(f"its number is out of {end}, but the scale is {scale.text}")
+    raise UnreadableError(f"its number is a ratio out of {end}, but the scale is {scale.text}")

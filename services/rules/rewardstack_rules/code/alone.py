@@ -9,14 +9,19 @@ from collections.abc import Iterator
 
 _GATE, _RUNNING = os.memfd_create("gate"), os.memfd_create("running")
 _MAKER = os.getpid()
-"""The zygote, which forks the runners, creates the lock files when it imports this module. Each runner opens them
-again, because a `flock` belongs to an open file description, which forked processes share."""
+"""Process id of the zygote, which forks the runners. The zygote creates the lock files when it imports this module.
+
+Each runner opens these files itself. With the inherited descriptors, all runners would hold the same lock, because a
+`flock` belongs to the open file description, which a process shares with its forks.
+"""
 
 
 class Turns:
-    """One runner's access to the locks that decide which runners may run tests.
+    """One runner's access to the two locks that decide which runners may run tests.
 
-    A runner that waits for the exclusive lock holds the gate, so that no further runner gets the shared lock meanwhile.
+    While a runner runs tests, it holds the lock `_running`: either shared with other runners, or exclusively. To get
+    this lock, a runner must first get the lock `_gate`, which only one runner can hold. While a runner waits for the
+    exclusive lock, it holds the gate, so that no other runner gets the shared lock.
     """
 
     def __init__(self) -> None:

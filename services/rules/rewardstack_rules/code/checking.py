@@ -1,6 +1,7 @@
-"""Read the verdict of a checker, a program in a row of a data set that decides whether an output is right.
+"""Read the verdict of a checker: a program that decides whether an output is right.
 
-If a checker reports no verdict, the sample is `unscored`, because the row is at fault.
+The checker comes from the data set, in the row of the problem. If it reports no verdict, the sample is `unscored`,
+because the row is at fault.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ ACCEPTED, REJECTED = 0, (1, 2, 4, 7, 8)
 """Exit statuses of testlib.
 
 `ACCEPTED` means that the output is right. `REJECTED` has the statuses for a wrong answer, a wrong format, surplus
-output, points (a partial score) and missing output. 3 means that the tests are at fault. Any other status
-is no verdict.
+output, points (a partial score) and missing output. Any other status is no verdict; 3, for example, means that the
+tests are at fault.
 """
 
 
 def by_number(status: int, printed: bytes) -> bool | None:
-    """Return the verdict of a checker that prints 1 or 0 as its last word; None if there is none.
+    """Return the verdict of a checker that prints 1 or 0 as its last word; None if it reports no verdict.
 
-    A number between 0 and 1, a partial score, counts as 0. A 1 counts only if the checker's exit status is 0.
+    A number between 0 and 1, a partial score, counts as 0. If the checker prints 1, but its exit status is not 0, there
+    is no verdict.
     """
     number = _last_number(printed)
     if number is None or not 0 <= number <= 1 or (number == 1 and status != 0):
@@ -34,7 +36,7 @@ def by_number(status: int, printed: bytes) -> bool | None:
 
 
 def by_status(status: int, printed: bytes) -> bool | None:
-    """Return the verdict of a testlib checker, which is its exit status; None if there is none.
+    """Return the verdict of a testlib checker, which is its exit status; None if it reports no verdict.
 
     If the checker exits with `ACCEPTED`, but prints 0 as its last word, there is no verdict.
     """

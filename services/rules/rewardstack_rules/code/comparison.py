@@ -8,11 +8,11 @@ from decimal import Decimal
 from typing import Any
 
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
-"""Matches a number. Matching takes linear time, because programs can print anything."""
+"""Matches a number. Programs can print anything, so the pattern must match in linear time."""
 MAX_DEPTH = 100
-"""Values that are nested more deeply are never equal."""
+"""Values that are nested more deeply than this are never equal."""
 LENGTH_FACTOR, LENGTH_SLACK = 8, 1 << 20
-"""An output of more than `LENGTH_FACTOR` times the expected characters plus `LENGTH_SLACK` is wrong."""
+"""An output is wrong if it is longer than `LENGTH_FACTOR` times the expected output plus `LENGTH_SLACK` characters."""
 MODES = ("lines", "tokens", "exact")
 """The ways to compare printed text (see `same_output`); the first is the default."""
 

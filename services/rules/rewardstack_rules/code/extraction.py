@@ -1,4 +1,7 @@
-"""Find the program in a response: the last closed code fence with the language's tag, else the last without a tag."""
+"""Find the program in a response: the content of its last closed code fence with the language's tag.
+
+If there is no such fence, the program is the content of the last closed fence without a tag.
+"""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ from rewardstack_rules.code.languages import DEFAULT, LANGUAGES, find_language
 MAX_NAME = 200
 """Maximum length of a function's name."""
 MAX_BYTES = 16 << 20
-"""Maximum size of a problem's tests, in characters, and in bytes after decompression."""
+"""Maximum length of the text of a problem's tests, in characters, and maximum size of decompressed tests, in bytes."""
 MAX_TESTS = 10_000
 STRING_OPCODES = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
 OTHER_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
-"""With `STRING_OPCODES`, the opcodes in the pickle of a string. A pickle with any other opcode is refused."""
+"""The pickle of a string has only these opcodes and `STRING_OPCODES`. A pickle with any other opcode is refused."""
 WRAPPERS = ("target", "verification_info", "verifier_metadata", "unit_tests", "input_output", "ground_truth")
 """If no reader recognizes an object by its fields, its tests are read from the first of these fields that it has."""
 CHECKERS = ("generated_checker", "checker", "checker_code", "special_judge", "output_judging_function")
@@ -43,7 +43,7 @@ EMPTY: tuple[Any, ...] = (None, "", [])
 NAMING = ("fn_name", "func_name", "function_name", "entry_point", "test_setup_code", *CHECKERS)
 """Fields that decide how the tests are run. If one is misspelled, the sample is `unscored`."""
 MISSPELLED = 0.85
-"""Minimum similarity to a name in `NAMING` at which a field's name counts as its misspelling."""
+"""A field's name counts as a misspelling of a name in `NAMING` if they are at least this similar."""
 
 
 class TestsError(Exception):
@@ -66,16 +66,17 @@ class Case:
 
 
 class Checker(NamedTuple):
-    """A program in a data set's row that decides whether an output is right, for tests with several right outputs.
+    """A program that decides whether an output is right.
 
-    It gets the paths of three files: the input, the expected output and the program's output. A checker for testlib
-    (codeforces.com/testlib) gets the program's output before the expected output.
+    A row of a data set has a checker if its tests have several right outputs. The checker gets the paths of three
+    files: the input, the expected output and the program's output. A checker for testlib (codeforces.com/testlib) gets
+    the program's output before the expected output.
 
     Args:
         source: source of the program.
         language: a key of `languages.LANGUAGES`.
         is_testlib: whether the checker is called as testlib's checkers are, so that its exit status is the verdict
-            (`checking.by_status`). If False, it prints 1 or 0, as open-r1's `generated_checker` does
+            (`checking.by_status`). If False, the checker prints 1 or 0, as open-r1's `generated_checker` does
             (`checking.by_number`).
     """
 
@@ -117,7 +118,10 @@ class Problem:
         return len(self.cases) + len(self.tests)
 
     def limited(self, count: int) -> Problem:
-        """Return the problem with at most `count` cases: the longest inputs, in order; test programs stay."""
+        """Return the problem with at most `count` cases: those with the longest inputs, in their original order.
+
+        All test programs are kept.
+        """
         if count >= len(self.cases):
             return self
         longest = sorted(range(len(self.cases)), key=lambda at: -len(self.cases[at].given))[:count]
@@ -157,9 +161,9 @@ def _load(text: str) -> Any:
 
 
 def _decompress(text: str) -> str:
-    """Return the JSON text in base64-encoded, zlib-compressed data, where it may also be pickled.
+    """Return the JSON text in base64-encoded, zlib-compressed data. The compressed data may be a pickle of the text.
 
-    Its size is limited, and a pickle is parsed without running it.
+    The size of the text is limited. A pickle is parsed without running it.
     """
     try:
         packed = base64.b64decode(text, validate=False)
@@ -225,7 +229,7 @@ def _read(value: Any) -> Problem:
 
 
 def _refuse_misspelled(value: Mapping[str, Any]) -> None:
-    """Raise TestsError if a field with a text is a misspelled one of `NAMING`, and the correct field has no value."""
+    """Raise TestsError if the name of a text field misspells a name in `NAMING`, and the correct field has no value."""
     for name, content in value.items():
         if isinstance(content, str) and content and name not in NAMING:
             meant = find_closest(name, NAMING, MISSPELLED)
@@ -264,11 +268,13 @@ def _of_list(value: Sequence[Any]) -> Problem:
         return Problem(tests=[*value])
     if all(isinstance(one, dict) for one in value):
         return _of_cases(value, {})
-    raise TestsError("the tests are in no known format: a list of neither strings nor objects")
+    raise TestsError("the tests are in no known format: a list whose items are not all strings or all objects")
 
 
 def _of_cases(cases: Any, about: Mapping[str, Any]) -> Problem:
-    """Return the problem for a list of objects, each with an input and an output; either all are calls, or none is.
+    """Return the problem for a list of objects, each with an input and an output.
+
+    Either all objects are calls of the same function, or all use standard input.
 
     Args:
         cases: the list, or its JSON.
@@ -283,9 +289,9 @@ def _of_cases(cases: Any, about: Mapping[str, Any]) -> Problem:
         raise TestsError("a test case has no `input`, or no `output`")
     names = {_function_of(one) or _function_of(about) for one in cases if _is_call(one, about)}
     if len(names) > 1 or (names and sum(_is_call(one, about) for one in cases) < len(cases)):
-        raise TestsError("the test cases are of several kinds")
+        raise TestsError("the test cases must all call the same function, or all use standard input")
     if names == {""}:
-        raise TestsError("the test cases call a function, and none is named (`fn_name`)")
+        raise TestsError("the test cases call a function, but its name is missing (`fn_name`)")
     return _paired([one["input"] for one in cases], [one["output"] for one in cases], next(iter(names), ""))
 
 
@@ -353,9 +359,9 @@ def _arguments(value: Any) -> str:
 
 
 def _with_whole_keys(value: Any) -> Any:
-    """Mark an object whose keys are all integers, so that the candidate's process converts them to `int`.
+    """Mark an object whose keys all look like integers, so that the candidate's process converts the keys to `int`.
 
-    JSON has only strings as keys. verl's prime_code converts them, too.
+    In JSON, all keys are strings. verl's prime_code converts such keys, too.
     """
     if isinstance(value, dict) and value and all(re.fullmatch(r"-?\d{1,18}", str(key)) for key in value):
         return {"__whole_keys__": value}
@@ -388,7 +394,10 @@ def _of_asserts(value: Mapping[str, Any]) -> Problem:
 
 
 def _of_test(value: Mapping[str, Any]) -> Problem:
-    """Return the problem for a test program; `entry_point` names the function to pass to the program's `check`."""
+    """Return the problem for the field `test` or `functional`: a test program, or a list (`_of_list`).
+
+    The `check` of a test program is called with the function that `entry_point` names (`_with_check`).
+    """
     test = value.get("test") or value.get("functional")
     entry = value.get("entry_point") or ""
     if isinstance(test, list):
@@ -401,7 +410,10 @@ def _of_test(value: Mapping[str, Any]) -> Problem:
 
 
 def _with_check(test: str, entry: str) -> Problem:
-    """Return the problem for a test program. If it defines `check`, add the call `check(entry)`, as HumanEval does."""
+    """Return the problem for a test program.
+
+    If the program defines `check` and `entry` is not empty, add the call `check(entry)`, as HumanEval does.
+    """
     if entry and re.search(r"^def check\(", test, re.MULTILINE):
         test = f"{test}\ncheck({entry})\n"
     return Problem(tests=[test], entry=entry)

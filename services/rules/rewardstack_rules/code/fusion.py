@@ -1,9 +1,9 @@
 """Run programs on SandboxFusion (github.com/bytedance/SandboxFusion), one request per process, without a launcher.
 
 A request has the program, its input, and `inside.driver`, which limits and measures the program as a launcher does.
-SandboxFusion itself measures neither CPU time nor memory. It also truncates a long standard output without an error,
-so the driver writes the program's output to a file that the reply contains, and only its report to the standard output.
-Expected outputs are never sent.
+SandboxFusion itself measures neither CPU time nor memory. It also truncates a long standard output without an error.
+So the driver writes the program's output to a file, which the reply contains, and prints only its own report. Expected
+outputs are never sent.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ NOT_FUSION = "not a reply of SandboxFusion to /run_code"
 
 
 class FusionLauncher:
-    """Runs processes on SandboxFusion. The sealed memory files of a process are its inputs, the others its outputs.
+    """Runs processes on SandboxFusion.
+
+    The sealed memory files of a process are its inputs. Its other memory files are for its output.
 
     Args:
         urls: base URLs of equivalent servers.
@@ -83,7 +85,7 @@ class FusionLauncher:
         """Do nothing: there is no launcher process."""
 
     def run(self, processes: Sequence[Process], wall: float) -> None:
-        """Run the only process of a list, and set its result; the arguments are those of `Launcher.run`.
+        """Run a process, and set its result. The arguments are those of `Launcher.run`; the list has only one process.
 
         Raises:
             ServiceError: SandboxFusion gave no valid reply, after all retries.
@@ -145,7 +147,7 @@ def _read(reply: bytes) -> tuple[Mapping[str, Any], Mapping[str, bytes]]:
     """Return the field `run_result` of a reply, and the content of the fetched files by name.
 
     Raises:
-        ReplyError: SandboxFusion reports its own failure, or the reply is not one of SandboxFusion.
+        ReplyError: SandboxFusion reports its own failure, or the reply does not come from SandboxFusion.
     """
     try:
         found = json.loads(reply)

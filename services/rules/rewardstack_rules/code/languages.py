@@ -21,8 +21,8 @@ class Language(NamedTuple):
     """A language.
 
     Args:
-        names: matches the names of the language in tags of code fences and rows of data sets, in lower case and without
-            blanks.
+        names: matches every name by which code fences and data sets call the language. The name must be in lower case
+            and without blanks (`find_language`).
         source: name of the source file for the compiler; empty if programs are not compiled.
         options: the compiler's options, in addition to `COMPILED`.
     """

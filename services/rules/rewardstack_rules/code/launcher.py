@@ -43,7 +43,7 @@ class LauncherDiedError(Exception):
 
 
 class SandboxError(Exception):
-    """A process could not be started, confined or run to its end, for a reason that is not its program's."""
+    """A process could not be started, confined or run to its end, and its program is not the cause."""
 
 
 @dataclass(slots=True)
@@ -57,14 +57,15 @@ class Process:
         cpu: limit of CPU time, in seconds.
         memory: limit of memory, in bytes.
         options: options of the program, such as the name of the function to call.
-        output: limit of each file that it writes, in bytes.
+        output: limit of each file that the program writes, in bytes.
         ends: sockets whose descriptors are passed after `fds`. The runner then closes its copies, so that the peer
             notices when the program's process exits.
         status: exit status; negative for a signal, None while it runs.
         used: CPU seconds that were used.
         peak: peak memory, in bytes.
-        killed: why it was killed: `asleep` or `starved` (see `StallDetector`), or `ended` if it exceeded its CPU limit
-            or the main process of `Launcher.run` ended; empty if it was not killed.
+        killed: why it was killed; empty if it was not killed. `asleep` and `starved` are those of `StallDetector`.
+            `ended` means that the main process of `Launcher.run` had ended, or that one of the processes had exceeded
+            its CPU limit.
     """
 
     program: str
@@ -84,7 +85,7 @@ class Launcher(Protocol):
     """Runs processes. `LocalLauncher` runs them on this machine, `fusion.FusionLauncher` on SandboxFusion."""
 
     def start(self) -> None:
-        """Make the launcher ready to run processes; do nothing if it is.
+        """Make the launcher ready to run processes; do nothing if it is ready.
 
         Raises:
             ConfigError: programs cannot be run here.
@@ -114,7 +115,7 @@ class LocalLauncher:
     Args:
         python: the interpreter of candidates.
         boundary: `container` if the operator relies on the container for isolation, else empty.
-        compiler: path of a compiler, for a launcher that compiles and does nothing else; else empty.
+        compiler: path of a compiler if the launcher only compiles; empty if it runs programs.
     """
 
     def __init__(self, python: str, boundary: str, compiler: str = "") -> None:
@@ -154,7 +155,9 @@ class LocalLauncher:
         words = self._first_words(control)
         if not words:
             self.stop()
-            raise LauncherDiedError(f"{self._command[0]} did not start as a launcher of programs")
+            raise LauncherDiedError(
+                f"CODE_PYTHON: {self._command[0]}: the launcher ended or did not answer within {START_SECONDS} s"
+            )
         if words[0] != "ready":
             self.stop()
             raise ConfigError(f"CODE: programs cannot be run here: {words[1]}", "CODE")
@@ -291,7 +294,7 @@ def memory_file(data: bytes) -> int:
 
 @lru_cache
 def _executable() -> int:
-    """Return MFD_EXEC, by which memory files can be executed even if `vm.memfd_noexec` is 1; 0 before Linux 6.3."""
+    """Return MFD_EXEC, which makes a memory file executable even if `vm.memfd_noexec` is 1; 0 before Linux 6.3."""
     with contextlib.suppress(OSError):
         os.close(os.memfd_create("rewardstack", MFD_EXEC))
         return MFD_EXEC

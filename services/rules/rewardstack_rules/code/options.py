@@ -25,7 +25,7 @@ class Options(NamedTuple):
         compare: how printed text is compared, one of `comparison.MODES`.
         tolerance: maximum difference of numbers (see `comparison.same_output`); None if values must be equal.
         max_tests: maximum number of test cases to run; test programs are not limited.
-        language: language of the program, a key of `languages.LANGUAGES`; empty for that of the problem.
+        language: language of the program, a key of `languages.LANGUAGES`; empty to use the language of the problem.
         extract: where the program is: `fence` or `response` (see `extraction.extract_code`).
     """
 

@@ -54,13 +54,16 @@ from rewardstack_rules.isolation.process import hide_memory
 from rewardstack_rules.settings_table import TABLE
 
 TESTER_SHARE = 3
-"""CPU limit of a tester, as a multiple of the program's."""
+"""CPU limit of a tester, as a multiple of the program's CPU limit."""
 NOT_SENT = (
     "test programs and checkers hold expected results, which SandboxFusion never gets; score this problem on a server "
     "with CODE=on and without SANDBOX_FUSION_URL"
 )
 KEPT_CHECKERS = 8
-"""Number of built checkers that a runner caches, because all samples of a prompt have the same checker."""
+"""Maximum number of built checkers that a runner caches.
+
+All samples of a prompt have the same checker, so the cache saves most builds.
+"""
 
 
 def execute(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,9 +73,10 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
         task: a task of `scoring.task.make_task`; its only reference is the whole ground truth.
 
     Returns:
-        The fields that `scoring.task.execute` returns, and `code`: numbers of tests by verdict, `cpu_ms` and
-        `launcher_died`. A score also has `volatile`: whether another run may end differently. If the sandbox failed,
-        `error` is `sandbox`.
+        The fields that `scoring.task.execute` returns, and the field `code`, an object of counts: the number of tests
+        with each verdict, the CPU milliseconds (`cpu_ms`), and how often the launcher died (`launcher_died`). If the
+        program has a score, the field `volatile` says whether another run may end differently. If the sandbox failed,
+        the field `error` is `sandbox`.
     """
     runner = _runner()
     runner.counts.clear()
@@ -132,7 +136,8 @@ def _setting(name: str) -> Any:
 def check() -> None:
     """Raise ConfigError if programs cannot be run here; called once, before runners are forked."""
     if _setting("SANDBOX_FUSION_URL"):
-        # SandboxFusion may start later than this server, so it is not checked. Runners share what is imported here.
+        # SandboxFusion may start later than this server, so it is not checked. Import the module here, before runners
+        # are forked, so that they share it in memory.
         import rewardstack_rules.code.fusion  # noqa: F401
 
         return
@@ -145,7 +150,8 @@ class Runner:
     """Runs the tests of samples, one sample at a time.
 
     Args:
-        new_launcher: returns a launcher for a compiler, given its path, or for programs, given an empty path.
+        new_launcher: returns a launcher. Given the path of a compiler, the launcher only compiles. Given an empty path,
+            it runs programs.
         compiler: path of the compiler; empty if there is none.
         is_remote: whether launchers run programs on another machine, which gets no expected results.
     """
@@ -202,7 +208,10 @@ class Runner:
         return {"status": "ok", "value": 0.0, "reason": reason, "parts": parts, "volatile": is_limit}
 
     def _verdicts(self, program: Program, problem: Problem, options: Options) -> Iterator[Verdict]:
-        """Yield a verdict for each test, in order. Each case runs in its own process, all test programs in one."""
+        """Yield a verdict for each test, in order.
+
+        Each case runs in its own process. All test programs run in one process, the tester.
+        """
         with closing(memory_file(program.data)) as source:
             if problem.kind == "programs":
                 yield from self._suite(source, problem, options)
@@ -228,7 +237,7 @@ class Runner:
                 found = Verdict(AGAIN, detail="the launcher of programs died")
             except SandboxError as error:
                 found = Verdict(AGAIN, detail=str(error))
-            except ServiceError as error:  # of SandboxFusion, after the retries of the transport layer
+            except ServiceError as error:  # raised for SandboxFusion after all retries
                 return Verdict(FAULT, detail=str(error))
             if not (isinstance(found, Verdict) and found.name == AGAIN):
                 return found
@@ -253,7 +262,14 @@ class Runner:
         return verdict if right else verdict._replace(name=WRONG)
 
     def _checked(self, checker: Checker, case: Case, written: bytes, verdict: Verdict) -> Verdict:
-        """Return the verdict of the row's checker on an output; `verdict`, the program's, if the output is right."""
+        """Run the checker on an output, and return the verdict on the test.
+
+        Args:
+            checker: the checker.
+            case: the test.
+            written: the program's output.
+            verdict: the verdict to return if the output is right, with the program's CPU time.
+        """
         if self._checking <= 0:
             return Verdict(UNSCORED, detail=f"the checker takes more than {self._budget:g} s for all outputs")
         program = self._checkers.get(checker) or self._builder.build(
@@ -286,7 +302,10 @@ class Runner:
         return verdict if accepted else verdict._replace(name=WRONG)
 
     def _suite(self, source: int, problem: Problem, options: Options) -> Iterator[Verdict]:
-        """Yield a verdict for each test program; only one for all of them if it is `FAULT` or `UNSCORED`."""
+        """Yield a verdict for each test program.
+
+        If the sandbox failed or the tests are invalid, yield only one verdict, `FAULT` or `UNSCORED`.
+        """
         suite = {"setup": problem.setup, "tests": problem.tests, "entry": problem.entry}
         found = self._settled(lambda: self._pair(source, json.dumps(suite).encode(), options))
         if isinstance(found, Verdict):

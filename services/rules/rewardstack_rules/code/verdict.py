@@ -20,8 +20,9 @@ class Verdict(NamedTuple):
     """The verdict on a test or a compilation.
 
     Args:
-        name: `PASSED`, `WRONG`, one of `LIMITS`, or another failure in words; `FAULT` if the program is not the cause,
-            `AGAIN` if a second run may succeed, or `UNSCORED` if the tests are invalid.
+        name: `PASSED`, `WRONG`, `COMPILE_ERROR`, one of `LIMITS`, or a description of another failure. Three names are
+            no verdict on the program: `FAULT` (the sandbox failed), `AGAIN` (the run failed, but a second run may
+            succeed) and `UNSCORED` (the tests are invalid).
         seconds: CPU seconds; at least `wall_limit` if the program was asleep for too long.
         detail: the cause in words, for `FAULT`, `AGAIN`, `UNSCORED` and compile errors.
     """
@@ -55,7 +56,9 @@ def judge(process: Process, written: int) -> Verdict:
     if process.peak > process.memory + SLACK_BYTES:
         return Verdict("memory limit", seconds)
     if process.killed == "ended":
-        return Verdict(PASSED, seconds)  # killed because the tester ended; the tester's report counts
+        # The launcher killed the process because the tester ended or exceeded its CPU limit. So the process has not
+        # failed: the tester's report decides.
+        return Verdict(PASSED, seconds)
     if process.status == KILLED:
         if process.peak > process.memory / 2:
             return Verdict("memory limit", seconds)

@@ -26,7 +26,7 @@ OWN_PROCESS = "/proc/self"
 CODE = frozenset({".py", ".pyc", ".so", ".dist-info", ".egg-info"})
 """Suffixes of modules, and of folders with metadata of packages."""
 SELF_KILLING = ("timer_create",)
-"""System calls by which a process can make the kernel send it SIGKILL."""
+"""System calls by which a process can make the kernel send SIGKILL to this process itself."""
 WRITE = ~(landlock.EXECUTE | landlock.DEVICE_IOCTL)
 """All file rights except executing files and device ioctls."""
 
@@ -41,9 +41,10 @@ class Confinement:
     Args:
         allow: names of system calls, or of groups of them, to allow in addition (`syscalls.ADDABLE`).
         files: additional files and folders that the process can read, and write if `write` is allowed.
-        only: files and folders that the process can read instead of those of the system and of installed code; None for
-            the latter. It can also execute them if `programs` is allowed. With `only`, the process can create pairs of
-            stream sockets, because asyncio needs them, but cannot make the kernel send it SIGKILL.
+        only: files and folders that the process can read besides `files`, and execute if `programs` is allowed. None
+            stands for system files; the process can then also read installed Python code. With a list, the process can
+            also create pairs of stream sockets, because asyncio needs them. With a list, it also cannot make the kernel
+            send SIGKILL to the process itself.
         without: names of system calls to refuse.
 
     Raises:
@@ -142,7 +143,11 @@ def make_confinement(allow: Sequence[str] = (), files: Sequence[str] = ()) -> Co
 
 
 def _system_rules(code: int) -> Iterator[tuple[str, int]]:
-    """Yield the default Landlock rules: `code` for paths of the system, and reading for devices and installed code."""
+    """Yield the Landlock rules for system files, devices and installed Python code.
+
+    Args:
+        code: rights to system files. Devices, and Python code in other folders, can only be read.
+    """
     trees = dict.fromkeys([*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])
     yield from ((path, code) for path in trees)
     yield from ((path, landlock.READ) for path in (*DEVICES, OWN_PROCESS))

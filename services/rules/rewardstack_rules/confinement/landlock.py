@@ -19,7 +19,7 @@ TRUNCATE, DEVICE_IOCTL = 1 << 14, 1 << 15
 FILE_ONLY_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | DEVICE_IOCTL
 READ = READ_FILE | READ_FOLDER
 FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-"""All file rights of each Landlock version. Versions that add none are left out."""
+"""All file rights of each Landlock version. A version without an entry has the rights of the version before it."""
 NETWORK_VERSION, ALL_TCP = 4, 0b11
 SCOPE_VERSION, ABSTRACT_SOCKETS, SIGNALS = 6, 0b01, 0b10
 
@@ -39,7 +39,7 @@ def version() -> int:
 
 
 def restrict(rules: Iterable[tuple[str, int]], *, has_network: bool = False) -> None:
-    """Limit this process permanently to these file rights.
+    """Limit this process permanently to the file rights in `rules`.
 
     If the kernel's Landlock version is at least `SCOPE_VERSION`, the process and its future children can then signal
     only each other.
@@ -47,8 +47,8 @@ def restrict(rules: Iterable[tuple[str, int]], *, has_network: bool = False) -> 
     Args:
         rules: paths, each with the rights to the path and to everything below it; missing and inaccessible paths are
             skipped.
-        has_network: whether the process can still use TCP and abstract Unix sockets. If False, TCP is refused since
-            version `NETWORK_VERSION`, and abstract Unix sockets since version `SCOPE_VERSION`.
+        has_network: whether the process can still use TCP and abstract Unix sockets. If False, TCP is refused from
+            version `NETWORK_VERSION` on, and abstract Unix sockets from version `SCOPE_VERSION` on.
 
     Raises:
         OSError: the kernel has no Landlock, or refuses the rules.

@@ -40,15 +40,16 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 PR_NAMES = (15, 16)
 PR_READING = (3, 21, 23, 39)
 PR_SET_VMA = 0x53564D41
-"""Operations of prctl(2) that name a thread, read an attribute of the process, or name memory."""
+"""Operations of prctl(2). `PR_NAMES` set and return the name of a thread, `PR_READING` return an attribute of the
+process, and `PR_SET_VMA` names memory."""
 DESCRIPTORS = (fcntl.F_DUPFD, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_SETFL, fcntl.F_DUPFD_CLOEXEC)
 TERMINAL = (0x5401, 0x802C542A, 0x5413)
-"""ioctl(2) requests of isatty(3) and for the window size."""
+"""ioctl(2) requests on terminals: TCGETS and TCGETS2 for isatty(3), and TIOCGWINSZ, which returns the window size."""
 OPEN_FILE = (0x541B, 0x5421, 0x5450, 0x5451)
 """ioctl(2) requests on open files: FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 
 PROGRAM_FD, AT_EMPTY_PATH = 3, 0x1000
-"""The only file descriptor that `execveat` may run, and its flag for running a descriptor without a path."""
+"""The only file descriptor that `execveat` may run, and the flag by which it runs a descriptor instead of a path."""
 
 AF_UNIX, SOCK_STREAM, SOCK_TYPES = 1, 1, 0xF
 RLIMITS = tuple(range(1, 15))
@@ -56,10 +57,10 @@ RLIMITS = tuple(range(1, 15))
 
 
 class Argument(NamedTuple):
-    """A condition on one half of an argument of a system call: the half AND `mask` must be one of `values`.
+    """A condition on one 32-bit half of an argument of a system call: `half & mask` must be one of `values`.
 
-    For integers, a condition on the low half suffices, because the kernel ignores the high half of those that are
-    restricted here. For a pointer, both halves need a condition.
+    For an integer, a condition on the low half is enough, because the kernel ignores the high half of all integer
+    arguments that are restricted here. For a pointer, both halves need a condition.
     """
 
     position: int
@@ -123,8 +124,8 @@ def compile_filter(
 ) -> list[Instruction]:
     """Return a filter that allows the calls that the interpreter needs (`syscalls.NEEDED`), and `calls`.
 
-    Other calls fail with EPERM, those of `syscalls.ABSENT` and those above `syscalls.NEWEST` with ENOSYS. A call of
-    another architecture kills the process.
+    Calls of `syscalls.ABSENT`, and calls with a number above `syscalls.NEWEST`, fail with ENOSYS. All other calls fail
+    with EPERM. A call of another architecture kills the process.
 
     Args:
         machine: the architecture, a key of `ARCHITECTURES`.
@@ -178,7 +179,7 @@ def _unless_equal(value: int, result: int) -> list[Instruction]:
 
 
 def machine() -> str:
-    """Return the architecture of this process: a key of `ARCHITECTURES`, or a name for an error message."""
+    """Return the architecture of this process: a key of `ARCHITECTURES`, or the name of an unsupported architecture."""
     name = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine())
     return name if sys.maxsize > 2**32 else f"32 bits on {name}"
 

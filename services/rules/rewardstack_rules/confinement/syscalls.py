@@ -48,7 +48,7 @@ NEEDED = _numbers("""
     getsid:124:156 getpriority:140:141 getrusage:98:165 getrlimit:97:163 setrlimit:160:164 prlimit64:302:261
     prctl:157:167 uname:63:160 sysinfo:99:179 getrandom:318:278 capget:125:90
 """)
-"""Calls that the interpreter and the built-in reward functions need: open files, reading, memory, threads, time.
+"""Calls that the interpreter and the built-in reward functions need, such as those for files, memory, threads and time.
 `seccomp.ARGUMENTS` restricts some of them by an argument."""
 
 ABSENT = _numbers("clone3:435:435 openat2:437:437")

@@ -27,8 +27,8 @@ Evaluate = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
 
 RESPONSE = frozenset({"response", "solution_str", "completion", "predict_str", "model_output"})
 RESPONSE_LISTS = frozenset({"responses", "solution_strs", "completions", "queries"})
-"""Names for a list of responses. A function with both `queries` and `prompts` is one for OpenRLHF, where each query is
-the prompt and the response as one text; see `_query`."""
+"""Names for a list of responses. A function with both `queries` and `prompts` is written for OpenRLHF. It expects that
+each query is the prompt and the response as one text (see `_query`)."""
 REFERENCE = ("reference", "ground_truth", "golden_response", "solution", "answer", "label")
 REFERENCE_LISTS = tuple(f"{name}s" for name in REFERENCE)
 PROMPT_FIELDS = ("prompt", "problem", "question")
@@ -65,8 +65,8 @@ class BoundFunction:
     Args:
         evaluate: scores a response.
         needs_reference: whether a sample without a reference is unscored.
-        fields: the fields of `extra_info` that the function reads; `*` for all. If the function reads `data_source`, it
-            is listed even after `*`, because it usually belongs to the sample itself, not to `extra_info`.
+        fields: the fields of `extra_info` that the function reads; `*` for all. `data_source` is listed even after `*`
+            if the function reads it, because it usually belongs to the sample itself, not to `extra_info`.
         field_parameters: the fields of `extra_info` that are parameters of the function.
     """
 
@@ -180,7 +180,7 @@ class _Binder:
         return Parameter(name, self._getter(name), default, self._is_list(name), by_position)
 
     def _is_field(self, name: str) -> bool:
-        """Return whether a parameter's value can only be the field of `extra_info` with its name."""
+        """Return whether a parameter of this name can only get the field of `extra_info` that has the same name."""
         if name in SLIME or name == "args":
             return not self._is_slime
         return name not in GETTERS and name not in UNAVAILABLE
@@ -205,7 +205,7 @@ class _Binder:
         return SLIME_GETTERS.get(name) or GETTERS[name]
 
     def _required(self, named: Sequence[SignatureParameter]) -> dict[str, Sequence[str]]:
-        """Return the parameters without which a sample is unscored, each with the fields that can provide it."""
+        """Return the parameters that must have a value, each with the fields of `extra_info` that can provide it."""
         empty = [parameter.name for parameter in named if parameter.default is SignatureParameter.empty]
         required: dict[str, Sequence[str]] = {name: (name,) for name in empty if self._is_field(name)}
         if "prompt" in empty and not self._is_areal:
@@ -253,7 +253,7 @@ def _typo_of(name: str, bound: Collection[str]) -> str:
         bound: names to exclude, because another parameter already gets their value.
     """
     known = sorted(frozenset().union(*MEANINGS).difference(bound))
-    if any(word in name.lower() for word in known):  # a name with one in it, such as answer_id, is no typo
+    if any(word in name.lower() for word in known):  # a name that contains a known name, such as answer_id, is no typo
         return ""
     meant = find_closest(name, known, SUGGESTION_SIMILARITY)
     letters, others = (Counter(word.lower().replace("_", "")) for word in (name, meant))
@@ -262,7 +262,7 @@ def _typo_of(name: str, bound: Collection[str]) -> str:
 
 
 def _forms(function: Callable[..., Any]) -> tuple[bool, bool]:
-    """Return `Call.forms`: first whether the function seems to read chat messages, then the opposite."""
+    """Return `Call.forms`: True and False if the function seems to read chat messages, else False and True."""
     first = reads_messages(function)
     return first, not first
 
@@ -303,7 +303,7 @@ def _extra_info(sample: Sample) -> dict[str, Any]:
 
 
 def _extra_info_without_source(sample: Sample) -> dict[str, Any]:
-    """Return `extra_info` without the `data_source`, which is passed as an argument of its own."""
+    """Return `extra_info` without the `data_source`, which is passed as a separate argument."""
     return {name: value for name, value in sample.extra.items() if name != "data_source"}
 
 

@@ -72,8 +72,8 @@ class Call:
         function: the function to call.
         parameters: the function's parameters, in the order of its signature.
         rest: returns the values of `**kwargs`; None if the function has no `**kwargs`.
-        required: for each parameter that must have a value, by name, the fields of `extra_info` that can provide it. A
-            sample with none of these fields is unscored.
+        required: the names of the parameters that must have a value, each with the fields of `extra_info` that can
+            provide the value. If a sample has none of a parameter's fields, it is unscored.
         forms: for each attempt to call the function, whether completions are passed as chat messages. The second
             attempt, if any, happens only if the first fails because the function expects the other form.
         folder: folder of the function's code; empty if it has no Python code.
@@ -91,8 +91,8 @@ class Call:
     def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         """Call the function for each reference, and return the outcome with the highest value.
 
-        The sample is unscored if a required field is missing, or if it is unscored for every reference. For one
-        reference it is unscored if the function returns no score, or raises `Unscored` or `RequestError`.
+        The sample is unscored if a required field is missing, or if every call ends without a score. A call ends
+        without a score if the function returns None as the score, or raises `Unscored` or `RequestError`.
 
         Raises:
             ResultError: the function returned something that is not a score.
@@ -223,7 +223,11 @@ def _nested_codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _add_location(error: BaseException, folder: str) -> None:
-    """Add a note to an error: file and line of the last entry of its traceback within `folder`, without libraries."""
+    """Add a note to an error: file and line of the place in the function's own code that led to it.
+
+    This place is the last traceback entry whose file is below `folder`, but not below a folder `site-packages`. If
+    there is no such entry, add no note.
+    """
     place, frame = "", error.__traceback__
     while folder and frame is not None:
         file = os.path.abspath(frame.tb_frame.f_code.co_filename)

@@ -40,7 +40,7 @@ def load_registry(function_files: Iterable[Path], code: CodeSettings | None = No
             registry.add(rule)
         if len(registry) == before:
             raise SettingsError(
-                f"REWARD_FUNCTIONS: {path} holds no reward function; put @reward_function above one", "REWARD_FUNCTIONS"
+                f"REWARD_FUNCTIONS: {path} has no reward function; mark one with @reward_function", "REWARD_FUNCTIONS"
             )
     return registry
 

@@ -1,9 +1,9 @@
 """Compute the fingerprint of a custom reward function: a hash of its source, local imports and library versions.
 
 The fingerprint is part of the cache key, so a change to any of these stops the use of older cached scores. For
-rewardstack's own packages, `VERDICT_VERSION` and `BINDING_VERSION` are hashed instead of their sources. Not hashed:
-files and environment variables that a function reads, modules that it imports by a computed name, local modules that
-are compiled, and the dependencies of libraries.
+rewardstack's own packages, `VERDICT_VERSION` and `BINDING_VERSION` are hashed instead of their sources. The
+fingerprint does not cover files and environment variables that a function reads, modules that it imports by a computed
+name, local modules that are compiled, and the dependencies of libraries.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from itertools import product
 from pathlib import Path
 
-VERDICT_VERSION = "5"
+VERDICT_VERSION = "6"
 """Version of the results of built-in reward functions. Raise it if the `value` or `reason` of a score changes, and only
 then, because a new version invalidates cached scores. `tests/rules/test_verdict_version.py` fails if you forget it."""
 BINDING_VERSION = "2"
-"""Version of the binding: the arguments of custom functions and how their results are read. Raise it when they
-change."""
+"""Version of the binding: which arguments custom functions get, and how their results are read. Raise it when either
+changes."""
 OWN_PACKAGES = ("rewardstack_rules", "rewardstack", "rewardstack_settings", "rewardstack_verifier")
 
 

@@ -26,17 +26,17 @@ class Rule:
         fingerprint: a version or hash of everything that the function's values depend on; part of cache keys.
         needs_reference: whether a sample without a reference is unscored.
         fields: the fields of `extra_info` that the function reads; `("*",)` for all.
-        field_parameters: the fields of `extra_info` that are parameters of the function; if a sample has a misspelled
-            one, the reason of its score has a hint.
+        field_parameters: the fields of `extra_info` that are parameters of the function. If a sample has a field whose
+            name misspells one of them, the reason of its score has a hint.
         range: the lowest and the highest value that the function returns.
         isolated: whether the function runs in a process that can be killed.
-        confined: whether that process cannot use the network, start programs or write files, and can read only code
-            (for a custom function, unless REWARD_FUNCTIONS_FILES and REWARD_FUNCTIONS_ALLOW permit more).
+        confined: whether that process is confined: it can read only code, and cannot use the network, start programs or
+            write files. For a custom function, REWARD_FUNCTIONS_FILES and REWARD_FUNCTIONS_ALLOW can permit more.
         is_custom: whether this is a custom function, not a built-in one.
         runs_programs: whether the function runs the policy's programs.
-        verifier: the rule as a `Verifier`, if its value depends only on whether the answer is correct; else None.
-        read_out: returns what the function extracts from a sample, by name, to explain a score; it has the arguments of
-            `evaluate`. None if the function extracts nothing.
+        verifier: the rule as a `Verifier`; None if the rule does not use the math verifier.
+        read_out: returns what the rule extracts from a sample, as a dict of named values, to explain a score. It is
+            called with the arguments of `evaluate`. None if the rule has no such function.
     """
 
     name: str

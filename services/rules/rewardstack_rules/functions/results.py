@@ -17,7 +17,10 @@ EXPECTED = 'return a number, a dict with "score", or None'
 
 
 class ResultError(Exception):
-    """Raised for a return value that is not a score; the message continues "the function returned"."""
+    """Raised for a return value that is not a score.
+
+    The message is the end of a sentence that begins with "the function returned".
+    """
 
 
 def as_outcome(result: Any) -> Outcome:
@@ -61,9 +64,14 @@ def _read_dict(result: Mapping[Any, Any]) -> Outcome:
 
 
 def _parts(result: Mapping[Any, Any], key: str) -> dict[str, float]:
-    """Return the numbers in a dict except the value.
+    """Return the numbers in a dict, by key, except the value.
 
-    With the key `rewards` (OpenRLHF), also read `extra_logs`, and accept lists and arrays of one number.
+    If the value has the key `rewards`, the function is written for OpenRLHF. Then the numbers in the dict `extra_logs`
+    are returned, too, and a list or array of one number counts as this number.
+
+    Args:
+        result: the dict that the reward function returned.
+        key: the key of the value, one of `VALUES`.
     """
     others = {str(name): value for name, value in result.items() if name != key}
     if key == "rewards":
@@ -75,7 +83,9 @@ def _parts(result: Mapping[Any, Any], key: str) -> dict[str, float]:
 
 
 def _single_element(result: Any) -> Any:
-    """Return the only element of a list, tuple or array, also of a nested one; return anything else unchanged.
+    """Return the only element of a list, tuple or array. If this element is a list, too, return its only element.
+
+    Return anything else unchanged.
 
     Raises:
         ResultError: the list, tuple or array does not have exactly one element.

@@ -12,8 +12,8 @@ from rewardstack.errors import RewardstackError
 
 SLIME_MODULES = ("slime.utils.types", "miles.utils.types")
 SLIME_REMEDY = (
-    "a reward server gets prompt, response, label and metadata of a sample; put the value into the sample's metadata "
-    "and read sample.metadata[{name!r}]"
+    "a reward server gets only prompt, response, label and metadata of a sample; put the value into the sample's "
+    "metadata and read sample.metadata[{name!r}]"
 )
 REMEDY = (
     "a reward server does not get it from the trainer; send it as extra_info.{name}, or give the parameter a default "
@@ -87,7 +87,7 @@ def slime_sample(values: Mapping[str, Any]) -> Any:
 
 
 def _guarded(kind: type, filled: Collection[str]) -> type:
-    """Return a subclass of a dataclass whose fields raise an error unless they are in `filled`."""
+    """Return a subclass of a dataclass. Reading one of its fields raises an error unless the field is in `filled`."""
     if kind in _guarded_classes:
         return _guarded_classes[kind]
     names = [field.name for field in dataclasses.fields(kind) if field.name not in filled]

@@ -58,7 +58,8 @@ def reward_function(
     Args:
         function: a function, an `async` function, a callable object or its class, a bound method, or a
             `functools.partial`; assign it to a variable of the module.
-        name: the name in `data_source` and `reward_type`; by default the function's name, or else the variable's.
+        name: the name in `data_source` and `reward_type`; by default the name of the function or class, or for other
+            callables the name of the variable.
         range: the lowest and the highest value that the callable returns.
         confined: whether to run the callable in a process that cannot use the network, start programs or write files,
             unless REWARD_FUNCTIONS_ALLOW permits it.
@@ -78,7 +79,10 @@ def reward_function(
 
 
 def load_file(path: Path) -> Iterator[Rule]:
-    """Yield the reward functions of a file as rules, which run in isolated processes; skip those that it imports.
+    """Yield a rule for each callable that a file marks as a reward function.
+
+    Skip reward functions that the file imports, because another file has marked them. The rules run in isolated
+    processes.
 
     Args:
         path: a Python file, which can import modules in its folder.

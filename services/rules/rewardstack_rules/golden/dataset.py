@@ -45,7 +45,9 @@ def _row(path: Path, number: int, row: Any) -> tuple[str, Answer]:
         question, answer = row["question"], parse_references(row["answer"])
     except (KeyError, TypeError, RequestError) as error:
         raise SettingsError(
-            f"DATASET_PATH: row {number} of {path} needs the keys question and answer, a string each", "DATASET_PATH"
+            f"DATASET_PATH: row {number} of {path} needs the keys question and answer: a string, and one or several "
+            "references",
+            "DATASET_PATH",
         ) from error
     if not isinstance(question, str):
         raise SettingsError(f"DATASET_PATH: row {number} of {path}: question must be a string", "DATASET_PATH")

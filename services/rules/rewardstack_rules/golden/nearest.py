@@ -1,4 +1,4 @@
-"""Find the questions most similar to a prompt, among a hundred thousand in about a millisecond.
+"""Find the questions most similar to a prompt. A search among a hundred thousand takes about a millisecond.
 
 Each question has a sketch: the smallest hashes of its trigrams (a bottom-k sketch: Broder 1997, "On the resemblance
 and containment of documents"). Similar texts share many of these hashes. An index from hashes to questions yields a few
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 SKETCH = 64
-"""Maximum number of hashes per question. Each takes 4 bytes in the index, plus 4 for the question's number."""
+"""Maximum number of hashes per question. Each hash takes 4 bytes in the index, and the question's number 4 more."""
 MAX_VISITS = 50_000
 """Approximate maximum number of index entries that one search reads. It reads the entries of rare hashes first."""
 CANDIDATES = 32
@@ -88,7 +88,7 @@ class NearestQuestion:
     def _visit(self, sketch: Hashes) -> NDArray[np.int32]:
         """Return the positions of the questions that share hashes with a sketch, repeated for each shared hash.
 
-        The rarest hashes come first. Hashes beyond about `MAX_VISITS` entries are left out.
+        Entries of rare hashes are read first. After about `MAX_VISITS` entries, the remaining hashes are left out.
         """
         places = np.searchsorted(self._hashes, sketch)
         places = places[places < len(self._hashes)]

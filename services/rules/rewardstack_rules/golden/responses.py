@@ -1,4 +1,8 @@
-"""Find the answer to a prompt: by an equal question, then with normalized white space, then by similarity."""
+"""Find the answer to a prompt in three steps.
+
+The first step looks for a question that equals the prompt, the second for a question that differs only in white space,
+and the third for the most similar question.
+"""
 
 from __future__ import annotations
 

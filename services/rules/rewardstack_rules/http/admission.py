@@ -1,13 +1,14 @@
 """Admission control: limit the memory that the request bodies of a process need.
 
-Each process has a budget of bytes. The bytes of a body are charged to the budget from their arrival until the request
-ends. If the budget is used up, the request is refused with 503 before its body is parsed. The first `FREE_BYTES` of
-each request are not charged, so that a flood of large bodies does not stop ordinary samples. A request is never refused
-while no other request holds charged bytes, so every body up to the size limit can be read.
+Each process has a budget of bytes. The bytes of a body are charged to the budget when they arrive, and released when
+the request ends. A request gets 503 if a charge would exceed the budget while other requests hold charged bytes. If no
+other request holds any, the charge may exceed the budget, so that every body up to the size limit can be read. The
+first `FREE_BYTES` of each request are not charged, so that a flood of large bodies does not stop ordinary samples.
 
 Parsed values need more memory than their text, so the JSON values of a body are counted before it is parsed. The
-regular expression that counts them runs on the result of `blank_escapes`. To skip escapes itself, it would need a
-repeated group, for which Python takes about 120 bytes of memory per repetition: 1 GB for a string of 8 MiB.
+regular expression that counts them cannot handle escapes, so `blank_escapes` removes them first. An expression that
+skips escapes would need a repeated group, and Python takes about 120 bytes of memory for each repetition of a group:
+1 GB for a string of 8 MiB.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from rewardstack_rules.http.connection import BROKEN_BODY
 from rewardstack_rules.http.errors import ApiError
 
 FREE_BYTES = 2**16
-"""Bytes of each request that are not charged. The number of threads limits how many requests hold them."""
+"""Number of bytes of each request that are not charged. Under gunicorn, the total of these free bytes is limited, too:
+REWARD_THREADS and REWARD_WAITING_REQUESTS limit the number of requests that a process works on."""
 VALUE_BYTES = 32
-"""Bytes charged for each JSON value of a body, if their sum is more than the size of the body.
+"""Bytes that are charged for one JSON value. A body is charged for its size or for its values, whichever is more.
 
 With Python 3.11, parsing takes from 12 bytes of memory (for a `1`) to 129 bytes (for an entry of an object) per value.
-It also takes three or four bytes per byte of text, or nine if a character is beyond Unicode's first plane. So for most
+It also takes three or four bytes per byte of text, or nine bytes if the text has a character beyond U+FFFF. So for most
 bodies, one charged byte means about four bytes of memory.
 """
 MAX_VALUES = 500_000
@@ -44,7 +46,11 @@ JSON_TEXT = rb'"[^"]*"'
 
 _TOKEN = re.compile(JSON_TEXT + rb"|([\[{,])")
 
-HELD = Gauge("rewardstack_body_bytes", "Bytes of bodies that are held, small ones aside.", multiprocess_mode="livesum")
+HELD = Gauge(
+    "rewardstack_body_bytes",
+    "Bytes of request bodies in memory, without the first 64 KiB of each.",
+    multiprocess_mode="livesum",
+)
 
 
 class Budget:
@@ -77,7 +83,7 @@ class Budget:
                 self._held -= own
                 HELD.dec(own)
                 raise OverloadError(
-                    f"other requests use up the {self._limit} bytes for bodies in flight of this process "
+                    f"other requests use up the {self._limit} bytes that this process has for request bodies "
                     "(REWARD_BYTES_IN_FLIGHT); try again, or send fewer samples per request"
                 )
             self._held += count
@@ -152,7 +158,7 @@ def install(app: Flask, limit: int, max_bytes: int) -> None:
 
 
 def read_body() -> bytes:
-    """Return the JSON body of the request, and charge its bytes, or its values if these cost more.
+    """Return the JSON body of the request. Charge it for its size or for its values, whichever is more.
 
     Raises:
         ApiError: 400 if the body cannot be read completely; 413 if it has too many values.
@@ -166,7 +172,8 @@ def read_body() -> bytes:
 
 
 def _read() -> bytes:
-    # Flask silently truncates a body without a Content-Length at this limit. One byte more shows that it is too long.
+    # If a body has no Content-Length, Flask silently truncates it at `max_content_length`. So allow one byte more than
+    # the limit: if that byte arrives, the body is too long.
     request.max_content_length = g.charge.max_bytes + 1
     data = bytearray()
     try:
@@ -204,7 +211,9 @@ def check_value_count(data: bytes, limit: int, field: str, remedy: str) -> int:
 
 
 def blank_escapes(data: bytes) -> bytes:
-    """Replace escaped backslashes and quotation marks with spaces. All quotation marks left begin or end a string.
+    """Replace escaped backslashes and escaped quotation marks with spaces.
+
+    In the result, every quotation mark begins or ends a string.
 
     Args:
         data: JSON in UTF-8.
@@ -215,17 +224,19 @@ def blank_escapes(data: bytes) -> bytes:
 def count_values(data: bytes, limit: int) -> int:
     """Return the number of values in JSON: lists, objects and everything within them.
 
-    Each item of a list and each entry of an object follows an opening bracket or a comma, so these characters are
-    counted. Characters within strings are excluded only if the simple count reaches the limit. Valid JSON of `limit`
-    values has at most twice as many strings, so the first `3 * limit` tokens suffice.
+    Each item of a list and each entry of an object follows `[`, `{` or a comma, so these marks are counted. The first
+    count is fast, but includes marks within strings. If it reaches the limit, a second, slower count replaces it: a
+    regular expression finds whole strings and single marks, and only the marks are counted. In valid JSON, each mark is
+    followed by at most two strings, a key and a value. So the first `3 * limit` matches contain `limit` marks, if the
+    JSON has that many.
 
     Args:
         data: JSON in UTF-8.
         limit: stop counting beyond this number.
 
     Returns:
-        The number, at most `limit + 1`. It may be too high, because it counts an empty list or object twice and, below
-        the limit, includes commas and brackets in strings.
+        The number, at most `limit + 1`. It may be too high: an empty list or object counts twice, and the first count
+        includes marks within strings.
     """
     if (marks := sum(map(data.count, (b",", b"[", b"{")))) < limit:
         return marks + 1

@@ -38,7 +38,7 @@ from rewardstack_rules.settings import Settings
 
 
 def create_app(settings: Settings | None = None) -> Flask:
-    """Create the application. If isolated processes are not running, the first sample that needs them starts them.
+    """Create the application. If no isolated processes run yet, the first sample that needs them starts them.
 
     Args:
         settings: settings of the server; by default read from the environment.

@@ -29,18 +29,18 @@ NEVER_DELEGATED = (".localhost", ".internal", ".svc", ".cluster.local")
 
 
 def install(app: Flask, allowed: Collection[str], has_keys: bool) -> None:
-    """Refuse requests from pages of other sites, and, without keys, requests to unknown names of the server.
+    """Refuse requests from pages of other sites. Without keys, also check the host name (`is_own_host`).
 
     Args:
         app: the server's application.
         allowed: additional host names of the server; a name that begins with a dot allows every subdomain.
-        has_keys: whether clients must send an API key. Then host names are not checked, because the browser has stored
-            no key for the host name of a page that uses DNS rebinding.
+        has_keys: whether clients must send an API key. If they must, host names are not checked: a browser that has
+            stored a key for the server's own host name does not send it to the host name of another site's page.
     """
 
     def check() -> None:
         if is_cross_site() and request.path not in LINKABLE_PATHS:
-            message = "a web page of another site sent this request (Sec-Fetch-Site, Origin); browsers may not"
+            message = "a web page of another site sent this request (Sec-Fetch-Site, Origin); send it from a program"
             raise ApiError(403, message, "Origin")
         if not has_keys and not is_own_host(host_name(request.host), allowed):
             raise ApiError(
@@ -57,7 +57,7 @@ def is_cross_site() -> bool:
     """Return whether a browser sent the request on behalf of a page of another origin.
 
     Browsers send `Sec-Fetch-Site` only to https and loopback addresses. To other addresses they send `Origin` with each
-    POST.
+    POST, so `Origin` is compared with `Host` if there is no `Sec-Fetch-Site`.
     """
     site = request.headers.get("Sec-Fetch-Site", "").lower()
     if site:
@@ -78,7 +78,7 @@ def host_name(authority: str) -> str:
 
 
 def is_own_host(host: str, allowed: Collection[str]) -> bool:
-    """Return whether a host name can only belong to this server.
+    """Return whether a host name is a name of this server, or one that no attacker can register.
 
     Args:
         host: the host name, in lower case.

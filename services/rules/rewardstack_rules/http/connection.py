@@ -30,7 +30,7 @@ from rewardstack.errors import OverloadError
 from rewardstack_rules.http.errors import ApiError
 
 FAST_RATE = 2**20
-"""Waiting for a client needs no slot if its rate, in bytes per second, is at least this."""
+"""A rate in bytes per second. Waiting for a client that has at least this rate needs no slot."""
 SILENCE = 1.0
 """Maximum seconds of a single wait without a slot, even if the client's rate is at least `FAST_RATE`."""
 WINDOW = 10.0
@@ -63,12 +63,12 @@ class SlowClientError(ApiError):
 class ClientSlots:
     """Slots for threads that wait for slow clients.
 
-    If there are at least three threads, one of them is always free. With fewer threads, slow clients can occupy all.
+    If there are at least three threads, one of them is always free. With fewer, slow clients can occupy all threads.
 
     Args:
         threads: number of threads that answer requests.
-        lend: returns a context manager within which the current thread counts as free; by default, one that does
-            nothing.
+        lend: returns a context manager within which the current thread counts as free. The default context manager
+            does nothing.
     """
 
     def __init__(self, threads: int, lend: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> None:
@@ -112,7 +112,7 @@ class PacedSocket(socket.socket):
         return self._places.lend()
 
     def is_gone(self) -> bool:
-        """Return whether the client has closed the connection, at least for sending."""
+        """Return whether the client has closed the connection, or at least its own sending side."""
         try:
             return not super().recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -196,8 +196,8 @@ class PacedSocket(socket.socket):
     def _wait_until_ready(self, event: int, seconds: float) -> bool:
         """Wait until the socket is ready, and return whether it is.
 
-        The wait ends when the request has waited `seconds` in the current window, including earlier waits, or when the
-        time set by `refuse` is over.
+        The wait ends at the latest when all waits in the current window together have taken `seconds`, or when the time
+        that `refuse` has set is over.
         """
         started = time.monotonic()
         left = max(0.0, min(seconds - self._waited, self._end - started))

@@ -31,7 +31,7 @@ MAX_REASON_PHRASE = 200
 NOT_PRINTABLE = re.compile(r"[^ -~]")
 """Matches characters that the status line cannot contain."""
 RETRY_AFTER = 1
-"""Seconds in the Retry-After header of `unavailable` replies."""
+"""Value of the Retry-After header in the replies of the function `unavailable`, in seconds."""
 BROWSER_PATHS = frozenset({"/"})
 """Paths that people open in a browser, which can ask for a password but cannot send a bearer token."""
 PASSWORD = 'Basic realm="rewardstack: any name, and an API key as the password", charset="UTF-8"'

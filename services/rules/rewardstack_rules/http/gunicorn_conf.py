@@ -101,7 +101,7 @@ def post_worker_init(worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Merge the counts of a worker that has exited into those of all exited workers; runs in the master."""
+    """Add the counts of an exited worker to the sum over all exited workers; runs in the master."""
     from rewardstack_rules.metrics.files import merge_ended
 
     merge_ended(Path(_metrics_dir), worker.pid)
@@ -113,5 +113,5 @@ def on_exit(server: Any) -> None:
     from rewardstack.settings import Settings as ClientSettings
     from rewardstack_rules.status.recorder import Recorder
 
-    with suppress(ConfigError):  # a worker has reported it
+    with suppress(ConfigError):  # a worker has already reported the error
         Recorder(bind, _metrics_dir, ClientSettings.from_env().cache_url).leave()

@@ -88,7 +88,7 @@ class Connection(TConn):
     def begin(self) -> None:
         """Pass the bytes that have arrived to gunicorn's parser. Runs in the thread that answers the request.
 
-        A liveness request never waits for its client, because one thread answers all of them.
+        A liveness request never waits for its client, because a single thread answers all liveness requests.
         """
         self.sock.start_request(len(self.received), may_wait=not self.is_liveness())
         self.init()
@@ -123,7 +123,7 @@ class Worker(ThreadWorker):
         self.threads = Threads(self.cfg.threads)
         self.slots = ClientSlots(self.cfg.threads, self.threads.lend_thread)
         self.waiting: deque[Connection] = deque()
-        """Connections that have sent a head without the body, oldest first. Those with a thread have `due` 0."""
+        """Connections whose head arrived before the body, oldest first. Entries with `due` 0 no longer wait."""
         self.liveness_pool = ThreadPoolExecutor(1)
         self.accept_after = 0.0
         """Monotonic time before which no connections are accepted."""
@@ -190,7 +190,7 @@ class Worker(ThreadWorker):
         answered.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
 
     def finish_request(self, conn: Connection, done: Future[Any]) -> None:
-        """End a request and wait for the connection's next one. Some bytes of that one may already have arrived."""
+        """End a request, and wait for the next request of the connection. Its first bytes may already have arrived."""
         conn.restore_buffered()
         super().finish_request(conn, done)
         if conn.received and self.keepalived_conns and self.keepalived_conns[-1] is conn:

@@ -79,5 +79,5 @@ class SlidingWindow:
                 return self._shared.hit(self._rate, tenant)
             except RedisError as error:
                 self._retry_redis_at = time.monotonic() + link.RETRY_AFTER
-                log.warning("REWARD_CACHE_URL: cannot count requests, so each process counts its own: %s", error)
+                log.warning("REWARD_CACHE_URL: cannot count requests in Redis, so each process counts alone: %s", error)
         return self._local.hit(self._rate, tenant)

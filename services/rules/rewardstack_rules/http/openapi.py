@@ -29,8 +29,8 @@ ERROR_TEXTS = {
     413: "The body is longer than MAX_BODY_BYTES or has too many values, or the job exceeds a limit of the API key",
     415: "The Content-Type of the body is missing or not supported",
     429: "A limit of the API key, or of all clients without keys, is exceeded; wait for Retry-After seconds",
-    503: "Samples are `failed`, there is no queue, or the server is overloaded; try again, unless the reply has "
-    f"{BUDGET_HEADER}: the run has used up its budget",
+    503: "Samples are `failed`, there is no queue, or the server is overloaded; try again. But if the reply has "
+    f"{BUDGET_HEADER}, the run has used up its budget, and a retry cannot help",
 }
 SECURITY = {
     "bearer": {"type": "http", "scheme": "bearer"},

@@ -26,7 +26,10 @@ log = logging.getLogger(__name__)
 
 
 def install(app: Flask) -> None:
-    """Count and log all requests of `app`, even refused ones. Call this before installing hooks that refuse some."""
+    """Count and log all requests of `app`. Call this before installing hooks that refuse requests.
+
+    Otherwise, refused requests would be neither counted nor logged.
+    """
     app.before_request(_start)
     app.after_request(_finish)
     app.teardown_request(_end)
@@ -36,7 +39,7 @@ def _start() -> None:
     request_id = request.headers.get(HEADER, "")
     g.started = time.monotonic()
     g.request_id = request_id if ID_PATTERN.match(request_id) else uuid.uuid4().hex
-    # The pattern, not the path, to limit the number of time series.
+    # Use the URL pattern, not the path, as the metric label, to limit the number of time series.
     g.endpoint = request.url_rule.rule if request.url_rule else "unknown"
     g.statuses = Counter()
     g.in_progress = g.endpoint not in QUIET

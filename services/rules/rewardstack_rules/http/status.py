@@ -32,7 +32,7 @@ SCRIPTS = ("base.js", "plots.js", "sections.js")
 EXTENSION = "rewardstack_status"
 """Key of the reporter in `app.extensions`."""
 EXAMPLES = "rewardstack_examples"
-"""Key of the cached samples with the highest and lowest rewards in `app.extensions`."""
+"""Key in `app.extensions` of the cached samples with the highest and lowest rewards."""
 EXAMPLES_SECONDS = 5.0
 """Seconds for which the samples with the highest and lowest rewards are cached."""
 MAX_JOBS = 20

@@ -1,4 +1,7 @@
-"""The reward server in a single process, without gunicorn (`run_reward_server` without `--workers` and `RELOAD=on`)."""
+"""The reward server in a single process, without gunicorn.
+
+`run_reward_server` uses it unless `--workers` or `RELOAD=on` is set.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from rewardstack_rules.settings import Settings
 
 
 class _Handler(WSGIRequestHandler):
-    """Does not log requests, because `request_log` does, and does not report clients that are too slow."""
+    """Does not log requests, because `request_log` logs them, and does not report clients that are too slow."""
 
     def handle(self) -> None:
         """Answer the requests of a connection."""
@@ -37,7 +40,10 @@ class _Handler(WSGIRequestHandler):
 
 
 class _Server(ThreadedWSGIServer):
-    """A server with a thread for each connection. Slow clients block no others, so their number is not limited."""
+    """A server with a thread for each connection.
+
+    A slow client blocks only its own thread, so the number of slow clients is not limited.
+    """
 
     slots = ClientSlots(sys.maxsize)
 

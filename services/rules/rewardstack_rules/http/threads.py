@@ -1,4 +1,4 @@
-"""A thread pool that answers requests. A request that only waits (`lend_thread`) does not count toward its limit."""
+"""A thread pool that answers requests, up to a limit. Requests that only wait (`lend_thread`) do not count."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Threads:
         """Do nothing: gunicorn's worker waits for requests in flight, and the threads end with the process."""
 
     def _start(self) -> None:
-        """Wake an idle thread, or start a new one. The caller has already counted this thread as in use in `_free`."""
+        """Wake an idle thread, or start a new one. The caller has already adjusted `_free` for this thread."""
         if self._idle:
             self._idle -= 1
             self._wake.put(None)

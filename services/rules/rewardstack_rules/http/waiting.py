@@ -22,7 +22,7 @@ EXTENSION = "rewardstack_waiting"
 
 WAITING = Gauge(
     "rewardstack_waiting_requests",
-    "Requests that were not answered at once and wait; they do not count toward REWARD_THREADS.",
+    "Requests that wait for models or isolated processes; they do not count toward REWARD_THREADS.",
     multiprocess_mode="livesum",
 )
 
@@ -42,7 +42,7 @@ class WaitingRequests:
         self._bytes = Budget(max_bytes)
 
     def is_full(self) -> bool:
-        """Return whether the next request of at least one waiting tenant would be refused."""
+        """Return whether the limit is reached, or a tenant with waiting requests would be refused another request."""
         with self._lock:
             total = self._counts.total()
             return total >= self._limit or any(map(self._is_refused, self._counts))
@@ -66,8 +66,8 @@ class WaitingRequests:
     def _is_refused(self, tenant: str) -> bool:
         """Return whether another request of a tenant would be refused.
 
-        A tenant may add a request only if it has fewer waiting requests than there are free slots, so it never gets
-        more than half of the limit (rounded up). On a server without keys, all clients together may use all of it.
+        A tenant gets another slot only while it holds fewer slots than are free. Therefore a tenant never holds more
+        than half of all slots (rounded up). Without keys, all clients are one tenant, which may hold all slots.
         """
         total = self._counts.total()
         return self._counts[tenant] >= self._limit - (total if tenant else 0)
@@ -76,8 +76,9 @@ class WaitingRequests:
         with self._lock:
             if self._is_refused(tenant):
                 raise OverloadError(
-                    f"{self._counts[tenant]} requests wait here for judges, embeddings or rules that take long "
-                    f"(REWARD_WAITING_REQUESTS is {self._limit}, half of them for one key); try again"
+                    "too many requests wait for judges, embeddings or slow rules: "
+                    f"{self._counts[tenant]} of this client; REWARD_WAITING_REQUESTS allows {self._limit} in all, "
+                    "and at most half of them for one API key; try again"
                 )
             self._counts[tenant] += 1
         WAITING.inc()

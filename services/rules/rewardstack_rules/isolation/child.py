@@ -73,8 +73,9 @@ def describe(error: BaseException) -> str:
 def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
     """Run tasks until the supervisor closes the socket, or the child must be replaced."""
     initial_peak = peak_bytes()
-    # Discard the result of a task that used a quarter of the memory limit: as buffers grow by doubling, it may have hit
-    # the limit, and a library may have caught the MemoryError.
+    # A task that hits the memory limit may return a wrong result, because a library may catch the MemoryError. Buffers
+    # grow by doubling, so an allocation can fail long before peak memory reaches the limit. Therefore, discard the
+    # result if peak memory has grown by more than a quarter of the limit.
     discard_growth = config.memory_bytes // 4
     retire_growth = min(config.growth_bytes, discard_growth // 2)
     tasks.sendall(Frame(Kind.READY, os.getpid()).encode())
@@ -106,5 +107,5 @@ def _run(entry: Entry, body: bytes, config: IsolationConfig) -> bytes:
         os._exit(1)
     except BaseException as error:  # noqa: BLE001 - reported to the caller
         hint = f"; {HINT}" if config.confined and isinstance(error, PermissionError) else ""
-        # `scoring.output` has set the attribute `__result__`, which contains what the function printed.
+        # `scoring.output` puts what the function printed into the attribute `__result__` of the exception.
         return dump({"error": "raised", "message": describe(error) + hint, **getattr(error, "__result__", {})})

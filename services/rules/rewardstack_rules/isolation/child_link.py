@@ -34,7 +34,7 @@ class Task:
         seconds: how long the task may still run.
         reply: called with the result, as JSON.
         stop_if_slow: whether to stop the task once it counts as slow.
-        tenant: owner of the task; only a shared child runs tasks of two tenants.
+        tenant: owner of the task; only a shared child runs tasks of more than one tenant.
 
     `child_died` means that a child has died during this task. The task then gets a second child, but no third.
     """
@@ -117,10 +117,14 @@ class Child(FrameConnection):
         return time.monotonic() - self._started
 
     def cpu_shortfall(self, seconds: float) -> float:
-        """Return the CPU seconds that the child's task lacks to reach `FAIR_SHARE` of `seconds`.
+        """Return how many CPU seconds the child's task lacks for its fair share.
+
+        Args:
+            seconds: the fair share is `FAIR_SHARE` times this number of seconds.
 
         Returns:
-            0 if the child neither runs nor waits for a core; 0 or less if the task had its share.
+            0 or less if the task has had its fair share. 0, too, if the child neither runs nor waits for a core now,
+            because then no other process takes time from it.
         """
         if state(self._pid) != "R":
             return 0.0
@@ -145,7 +149,7 @@ class Child(FrameConnection):
         if self._closed:
             return
         if frame.kind is Kind.READY and self.was_ready:
-            self.abort()  # only a task that writes to the socket itself can send this
+            self.abort()  # a child sends one READY: a second one is from a task that writes to the socket itself
             return
         if frame.kind is Kind.READY:
             self.release()

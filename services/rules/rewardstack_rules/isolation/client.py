@@ -89,7 +89,7 @@ class IsolationClient:
     """Runs tasks in isolated child processes, and starts their supervisor if it is not running.
 
     The client has one connection per event loop. A forked process has another loop than its parent, so it opens a new
-    connection. It does not close the inherited one, because the parent's loop still uses that.
+    connection. It does not close the inherited connection, because the parent's loop still uses that.
 
     Args:
         config: the entry and the limits; processes can share a supervisor for the same configuration
@@ -115,17 +115,17 @@ class IsolationClient:
 
         Args:
             tasks: arguments of the entry, in JSON types.
-            timeout: seconds that each task may run. The time in which a task waits for a child does not count, so that
-                other tasks cannot cause its timeout.
+            timeout: seconds that each task may run, without the time in which it waits for a child.
             limit: seconds that the whole call may take; None for no limit.
             stop_if_slow: whether to stop a task, with the error `timeout`, as soon as it counts as slow.
-            tenant: owner of the tasks; only shared children run tasks of two tenants.
+            tenant: owner of the tasks; only a shared child runs tasks of more than one tenant.
 
         Returns:
-            One result per task, in order: the dict that the entry returned, or a dict with the key `error`. Its values
-            are `timeout` (the task exceeded `timeout` or `limit`), `killed` (its child ran out of memory, crashed in
+            One result per task, in order: the dict that the entry returned, or a dict with the key `error`. The error
+            is `timeout` (the task exceeded `timeout` or `limit`), `killed` (its child ran out of memory, crashed in
             native code, or sent an invalid result), `oversize` (the task exceeds `max_frame_bytes`), `unwritable` (the
-            task is not JSON), and `raised` (the entry raised). The last three also have a `message`.
+            task is not JSON) or `raised` (the entry raised an exception). For the last three errors, the dict also has
+            the key `message`.
 
         Raises:
             ConfigError: the timeout is not a positive number, or the entry cannot be run.
@@ -155,7 +155,7 @@ class IsolationClient:
         return stats
 
     def close(self) -> None:
-        """Close all connections. A later call of another method opens a new one."""
+        """Close all connections. A later call of `run` or `stats` opens a new connection."""
         for loop, link in self._links.items():
             if link.connection is not None and not loop.is_closed():
                 loop.call_soon_threadsafe(link.connection.abort)

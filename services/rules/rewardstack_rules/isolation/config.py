@@ -23,15 +23,15 @@ class IsolationConfig:
         entry: the function to call, as `module:function`; it takes a dict of JSON types and returns one.
         preload: whether to import the entry before children are forked; set False for a module that starts threads.
         warmup: a function without arguments, as `module:function`, that is called once before children are forked, to
-            fill caches; None for none.
+            fill caches; None to call none.
         fast: number of children for ordinary tasks; by default one per usable core.
         slow: maximum number of slow tasks that run at the same time, in addition to ordinary tasks.
         slow_after: seconds after which a running task counts as slow, unless it waited for a core most of the time.
         memory_bytes: bytes of address space that a child may add after the fork. If a child's peak memory grows by
             more than a quarter of this limit, the result of the current task is discarded and the child ends.
         tasks_per_child: number of tasks after which a child is replaced.
-        growth_bytes: growth of a child's peak memory, in bytes, after which the child is replaced; values above an
-            eighth of `memory_bytes` have the effect of that eighth.
+        growth_bytes: growth of a child's peak memory, in bytes, after which the child is replaced. Values above an
+            eighth of `memory_bytes` count as this eighth.
         max_frame_bytes: maximum size of a task or a result as JSON, in bytes.
         confined: whether `confinement.Confinement` limits children, if the kernel supports it.
         allow: names of additional system calls, or of groups of them, that confined children may use.

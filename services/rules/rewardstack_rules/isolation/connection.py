@@ -49,7 +49,7 @@ class FrameConnection(asyncio.Protocol, ABC):
             for frame in self._frames.feed(data):
                 self.frame_received(frame)
         except FrameError as error:
-            logger.warning("the peer sent %s; its connection is closed", error)
+            logger.warning("closing a connection, because its peer sent an invalid frame: %s", error)
             self.abort()
 
     def _flush(self) -> None:

@@ -120,7 +120,10 @@ class SupervisorHandle:
 
 
 def _environment(additional: Collection[str]) -> dict[str, str]:
-    """Return the supervisor's environment: inherited variables, this process's import path, single-threaded libraries.
+    """Return the environment variables of the supervisor.
+
+    Besides inherited variables, they include this process's import path and variables that keep libraries from starting
+    threads.
 
     Args:
         additional: names of variables to inherit besides `INHERITED`.
@@ -132,7 +135,7 @@ def _environment(additional: Collection[str]) -> dict[str, str]:
     }
     fixed = dict.fromkeys(ONE_THREAD, "1")
     fixed["PYTHONPATH"] = import_path()
-    fixed["PYTHONHASHSEED"] = "0"  # the same task has the same result in every child of every server
+    fixed["PYTHONHASHSEED"] = "0"  # so that a task has the same result in every child of every server
     return inherited | fixed
 
 
@@ -142,8 +145,9 @@ _handles: dict[IsolationConfig, SupervisorHandle] = {}
 def start_supervisor(config: IsolationConfig) -> SupervisorHandle:
     """Start the supervisor for this configuration, unless this process or a parent has started it.
 
-    Call this in the process that forks the others (gunicorn's `on_starting`). The forked processes inherit the handle
-    and share one supervisor, which ends with the last of them. A server with a single process need not call this.
+    Call this in the process that forks the server processes (gunicorn's `on_starting`). They inherit the handle and
+    share one supervisor, which ends when the last of these processes ends. A server with a single process need not call
+    this function.
 
     Args:
         config: the entry and the limits.

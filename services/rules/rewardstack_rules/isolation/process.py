@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 FAIR_SHARE = 0.5
-"""Share of a core. A process that could run, but got less than this, had to wait for other processes."""
+"""Share of a core. If a process that is ready to run gets less than this share, it has to wait for other processes."""
 
 NICE = 19
 """Niceness of children in the slow pool. A fast child on the same core gets 98 % of the core."""

@@ -2,16 +2,16 @@
 
 A task waits in the fast queue until a fast child is free. A task counts as slow if it still runs after `slow_after`
 seconds. If it had to wait for a core, it counts as slow once its CPU time reaches `FAIR_SHARE` of these seconds. A slow
-task moves to the slow pool together with its child, which gets a lower priority, and a new child replaces that child in
-the fast pool. At most `slow` tasks run in the slow pool. If it is full, the task's child is killed, and the task waits
-in the slow queue to start over. A task's timer runs only while the task has a child, so that other tasks cannot cause
-its timeout.
+task moves to the slow pool together with its child. There, the child has a lower priority. A new child takes its place
+in the fast pool. At most `slow` tasks run in the slow pool. If this pool is full, the task's child is killed, and the
+task waits in the slow queue to start over. A task's timer runs only while the task has a child, so that other tasks
+cannot cause its timeout.
 
-A shared child (`IsolationConfig.shared`) takes the next task of the tenant whose turn it is. Any other child belongs to
-the tenant of its first task. When another tenant needs its place, the child ends and a new one is forked. A waiting
-tenant without a child gets the place of a child that is idle, or has served its tenant for `TURN_SECONDS`. A tenant
-that could use one more child gets the place of a child that has been idle for `LINGER_SECONDS`, about the time that a
-fork takes.
+A shared child (`IsolationConfig.shared`) takes the next task of the tenant whose turn it is. A child that is not shared
+runs only tasks of one tenant, the tenant of its first task. To serve another tenant, such a child ends, and a new child
+is forked in its place. There are two cases. If a waiting tenant has no child, an idle child is replaced at once, and a
+child that has served its tenant for `TURN_SECONDS` is replaced after its current task. If every waiting tenant has a
+child, a child is replaced once it has been idle for `LINGER_SECONDS`, about the time that a fork takes.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Scheduler:
     # pools
 
     def _free(self, child: Child) -> None:
-        """Give a free child its next task, or retire it if it is a slow child without a waiting task."""
+        """Give a free child its next task. If it is a slow child and no slow task waits, retire it."""
         if child.pool is ChildPool.FAST:
             child.freed_at = self._loop.time()
             self._idle.append(child)
@@ -198,7 +198,10 @@ class Scheduler:
             self._run(child, task)
 
     def _dispatch(self) -> None:
-        """Give idle children tasks of their tenants; retire the other idle children if other tenants need them."""
+        """Give each idle child a waiting task that it may run. Then retire idle children that other tenants need.
+
+        A retired child is replaced by a new one, which has no tenant yet.
+        """
         for child in [*self._idle]:
             if (task := self._task_for(child)) is not None:
                 self._idle.remove(child)
@@ -221,7 +224,10 @@ class Scheduler:
         return {child.tenant for child in self._children.values() if child.pool is ChildPool.FAST}
 
     def _count_unserved(self) -> int:
-        """Return the number of waiting tenants without a fast child, minus the number of children without a tenant."""
+        """Return how many tenants wait without a fast child, minus the number of fast children without a tenant.
+
+        The second number is subtracted because each child without a tenant will serve one of those tenants.
+        """
         served = self._served_tenants()
         fresh = sum(child.pool is ChildPool.FAST and child.tenant is None for child in self._children.values())
         return sum(tenant not in served for tenant in self._queue.waiting()) - fresh

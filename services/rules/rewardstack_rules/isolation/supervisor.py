@@ -1,4 +1,4 @@
-"""The supervisor process: it accepts tasks from server processes, and ends with the last of them.
+"""The supervisor process: it accepts tasks from server processes, and ends when the last server process ends.
 
 `python -m rewardstack_rules.isolation.supervisor DIRECTORY LIFELINE CONFIG` starts the supervisor in the background, as
 the child of a process that watches it (module `watch`), and returns once the supervisor accepts tasks. If the entry
@@ -131,7 +131,7 @@ class Supervisor:
         path.unlink(missing_ok=True)
 
     def _leave(self) -> None:
-        """End and remove the directory, because no server process is left."""
+        """Make the supervisor end and remove its directory, because no server process is left."""
         self._has_no_clients = True
         self._end.set()
 

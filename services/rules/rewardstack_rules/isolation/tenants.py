@@ -29,7 +29,7 @@ class TenantQueue:
         self._waiting.setdefault(task.tenant, deque()).appendleft(task)
 
     def pop(self, tenant: bytes) -> Task | None:
-        """Remove and return the next task of a tenant; None if no task of it waits."""
+        """Remove and return the next task of a tenant; None if the tenant has no waiting task."""
         tasks = self._waiting.pop(tenant, deque())
         while tasks:
             task = tasks.popleft()

@@ -87,8 +87,8 @@ def send_heartbeats(loop: asyncio.AbstractEventLoop, pulse: int) -> None:
 def fork_watched(what: str) -> int:
     """Fork, and return only in the new process.
 
-    The original process watches the new one, kills it if it hangs, and exits after its end. If the original process is
-    killed, the new one dies, too, so that it never runs unwatched.
+    The original process watches the new process, kills it if it hangs, and exits once it has ended. If the original
+    process is killed, the new process dies, too, so that it never runs unwatched.
 
     Args:
         what: name of the new process in the log.

@@ -77,7 +77,7 @@ class Zygote:
             self._send("alive")
         elif command == "fork":
             self._fork(ident, socket.socket(fileno=fds[0]), low_priority=rest[0])
-        elif ident in self._pids:  # otherwise the child has been reaped
+        elif ident in self._pids:  # a child that is not listed has been reaped
             if command == "kill":
                 os.kill(self._pids[ident], signal.SIGKILL)
             else:

@@ -96,7 +96,7 @@ class ZygoteLink:
         end_children()  # the supervisor has adopted the zygote's children and the programs that they started
 
     def _watch(self, watchdog: Watchdog) -> None:
-        """Ping the zygote every tick; if it hangs, stop it and notify the owner. End once another zygote is started."""
+        """Ping the zygote every tick until it is stopped. If it hangs, stop it and notify the owner."""
         if watchdog is not self._watchdog or self._control is None:
             return
         if watchdog.is_hung():
@@ -123,7 +123,7 @@ class ZygoteLink:
                 message = control.recv(MESSAGE_BYTES)
             except BlockingIOError:
                 return
-            except ConnectionResetError:  # it died before it read a ping; earlier messages can still be read
+            except ConnectionResetError:  # the zygote died before it read a ping; read its earlier messages
                 continue
             except OSError:
                 message = b""

@@ -7,7 +7,7 @@ results.
 | module | purpose |
 | --- | --- |
 | `store` | for the server: accepts a job, returns its state, streams its results, cancels it |
-| `submission`, `durability` | for `store`: write a job's samples to Redis; ensure that the job is on its disk |
+| `submission`, `durability` | for `store`: write a job's samples to Redis; ensure that the job is on Redis' disk |
 | `ledger` | for the worker: claims, renews, postpones and commits a chunk |
 | `scripts` | the atomic operations of `store` and `ledger` in Redis |
 | `keys`, `codec`, `state` | the Redis keys of a job, the format of its chunks, its status |

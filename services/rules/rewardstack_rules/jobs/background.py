@@ -1,4 +1,4 @@
-"""Run chunks that wait for models or programs in threads, while the worker's main thread scores other chunks."""
+"""Threads for chunks that wait for models or programs, while the worker's main thread scores other chunks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class Background:
         return True
 
     def finish(self) -> None:
-        """Wait for all threads. If an exception interrupts the wait, e.g. because of a signal, release their chunks."""
+        """Wait for all threads.
+
+        If an exception interrupts the wait, e.g. because of a signal, release the chunks of the threads that still run.
+        """
         try:
             for thread in list(self._running):
                 thread.join()

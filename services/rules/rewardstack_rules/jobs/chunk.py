@@ -8,7 +8,7 @@
 | a sample is malformed | the sample is `unscored`; the others are scored |
 | scoring a sample raises, or the sample cannot be read | the sample is `failed`; the others are scored |
 | a sample may wait for a model or a program | scored in a free background thread, else sent to `MODEL_QUEUE` |
-| its job is canceled, or another worker has the chunk | dropped |
+| the job is canceled, or another worker has the chunk | dropped |
 | the worker dies | another worker starts the chunk; after `MAX_DEATHS` deaths its samples are `failed` |
 """
 
@@ -146,7 +146,7 @@ def _score(
         fault = Score.unscored(str(error), field=error.field) if is_malformed else Score.failed(str(error))
     except Exception as error:
         log.exception("scoring %d samples raised", len(requests))
-        fault = Score.failed(f"scoring it raised {type(error).__name__}")
+        fault = Score.failed(f"scoring the sample raised {type(error).__name__}")
     parts = split_in_half(requests, evaluator.group_of)
     if not parts[1]:
         return [fault] * len(requests), False

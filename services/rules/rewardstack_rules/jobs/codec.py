@@ -15,12 +15,12 @@ from rewardstack.core.wire import score_record
 from rewardstack.score import STATUSES, Request, Score
 
 LEVEL = 1
-"""zlib's compression level: text shrinks to a third or less, at network speed."""
-LOST = Score.failed("its entry in the queue is corrupt")
+"""zlib's compression level. Text shrinks to a third or less, and compression is about as fast as the network."""
+LOST = Score.failed("the sample or its result is corrupt in the queue")
 """The score if a sample or its result cannot be read back from the queue."""
 
 Sample = Request | Score
-"""A sample, or its final score if it cannot be scored."""
+"""A sample; if it is invalid, the `Score` that takes its place, which has no value."""
 T = TypeVar("T")
 
 
@@ -70,7 +70,7 @@ def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
     def line(text: bytes, at: int) -> bytes:
         record = json.loads(text)
         if not _is_reply(record) or record.get("index") != start + at:
-            raise ValueError("no line of this chunk")
+            raise ValueError("the line does not belong to this chunk")
         return text + b"\n"
 
     return _unpack(data, size, line, lambda at: _line({"index": start + at, **score_record(LOST)}) + b"\n")
@@ -89,7 +89,7 @@ def _sample(text: bytes, at: int) -> Sample:
             return Score.unscored(TOO_DEEP)
         case [str(source), solution, reference, extra]:
             return Request(source, solution, reference, extra)
-    raise ValueError("no line of a sample")
+    raise ValueError("the line is not a sample")
 
 
 def _is_reply(record: Any) -> bool:

@@ -8,9 +8,9 @@ from hashlib import blake2b
 
 PREFIX = "rewardstack:jobs"
 ENDED = "ended"
-"""Suffix of the key of a tenant's list of jobs that have ended, the latest first."""
+"""Last part of the Redis key for the list of a tenant's ended jobs. The job that ended last is first."""
 OPEN = f"{PREFIX}:open"
-"""A hash from the ids of jobs that have not ended to their tenants."""
+"""A hash from job ids to tenants, for the jobs that have not ended."""
 STARTED = f"{PREFIX}:started"
 """A set of the ids of open jobs with at least one started chunk."""
 COUNTS = f"{PREFIX}:counts"

@@ -28,7 +28,7 @@ class Lease:
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def is_held(self) -> bool:
-        """Return whether, at the last renewal, no other worker had the chunk, and the chunk's job had not ended."""
+        """Return False once a renewal has found that another worker has the chunk, or that the job has ended."""
         return not self._lost.is_set()
 
     def __enter__(self) -> Lease:

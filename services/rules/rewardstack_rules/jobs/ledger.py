@@ -32,7 +32,7 @@ class Chunk:
         keys: keys of the job.
         number: number of the chunk in the job, from 0.
         start: position of the chunk's first sample in the job.
-        samples: samples of the chunk; a sample that cannot be scored is replaced by its score.
+        samples: samples of the chunk. A sample that is invalid is replaced by a `Score` without a value.
         done: replies of earlier attempts, by position in the chunk.
         attempts: number of attempts, including this one.
         postponements: number of earlier attempts that ended with a postponement.
@@ -107,7 +107,7 @@ class Ledger:
         self._call(self._postpone, chunk, chunk.holder, delay, pack_partial(done))
 
     def release(self, chunk: Chunk) -> None:
-        """Release a chunk without counting the attempt. The next sweep sends the chunk again, unless it is queued."""
+        """Release a chunk without counting the attempt. If it is not in the queue, the next sweep puts it there."""
         self._call(self._postpone, chunk, chunk.holder, 0, "")
 
     def commit(self, chunk: Chunk, replies: Sequence[Record]) -> str:
@@ -140,7 +140,10 @@ class Ledger:
 
 
 def _common_error(replies: Sequence[Record]) -> tuple[str, str]:
-    """Return the option of `extra_info` that is invalid in every sample, and the reason; else two empty strings."""
+    """Return the option of `extra_info` that is invalid in every sample, and why.
+
+    If there is no such option, return two empty strings.
+    """
     field = str(replies[0].get("field", ""))
     if not field.startswith(OPTIONS) or any(reply.get("field") != field for reply in replies):
         return "", ""

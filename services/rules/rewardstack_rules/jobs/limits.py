@@ -46,14 +46,14 @@ def too_many_jobs(limit: int | None) -> LimitReached:
 
 def too_many_bytes(limit: int | None) -> LimitReached:
     """Return the error for samples with which a tenant would exceed its limit of bytes."""
-    why = f"this key's samples and results may take {limit} bytes of the queue, compressed, and these would exceed that"
-    return LimitReached(QUEUE_BYTES, f"{why}; send fewer, cancel jobs, or wait until they end and expire")
+    why = f"with these samples, this key would have more than {limit} compressed bytes in the queue, which is the limit"
+    return LimitReached(QUEUE_BYTES, f"{why}; send fewer samples, cancel jobs, or wait until jobs end and expire")
 
 
 def job_too_large(limit: int) -> JobTooLarge:
     """Return the error for a job that alone exceeds its tenant's limit of bytes."""
     return JobTooLarge(
         QUEUE_BYTES,
-        f"these samples alone take more than the {limit} bytes of the queue, compressed, that a key may have;"
-        " send them as several jobs, or raise the limit on the server",
+        f"this job alone has more than {limit} compressed bytes of samples, which is the limit of a key in the queue; "
+        "send the samples as several jobs, or raise the limit on the server",
     )

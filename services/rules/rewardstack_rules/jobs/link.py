@@ -18,7 +18,7 @@ RedisClient: TypeAlias = Any
 
 TIMEOUT = 10.0
 """Timeout of one attempt to run a command, in seconds."""
-FULL = "the queue is full: wait for jobs to end and expire, cancel some, or raise QUEUE_MAX_MEMORY (its maxmemory)"
+FULL = "the queue is full: wait for jobs to end and expire, cancel some, or raise QUEUE_MAX_MEMORY (Redis' maxmemory)"
 AWAY = "; see its log, and whether its disk is full"
 """Hint in the error if the queue does not answer. A Redis that cannot write to its disk may exit."""
 PAUSE = 1.0

@@ -72,7 +72,8 @@ class JobsCollector(Collector):
         waiting = self._delivery.count()
         yield GaugeMetricFamily("rewardstack_queue_chunks", "Chunks in the queue.", waiting)
         oldest = self._delivery.longest_wait()
-        yield GaugeMetricFamily("rewardstack_queue_oldest_seconds", "Wait of the oldest chunk in the queue.", oldest)
+        text = "Seconds that the oldest chunk has waited in the queue."
+        yield GaugeMetricFamily("rewardstack_queue_oldest_seconds", text, oldest)
         workers = self._redis.zcount(WORKERS, self._redis.time()[0] - SILENCE, "+inf")
         yield GaugeMetricFamily("rewardstack_job_workers", "Workers with a recent heartbeat.", workers)
 

@@ -205,12 +205,15 @@ end
 return {'committed'}
 """
 )
-"""Commit the result of a chunk that has none. Return `committed`, or else why the result is not stored: `duplicate` if
-the chunk has one, `dropped` if the job has ended. After the job's last chunk, end the job, and also return its state.
+"""Commit the result of a chunk. Return `committed`. If nothing is stored, return `duplicate` (the chunk already has a
+result) or `dropped` (the job has ended). After the last chunk of a job, end the job, and also return its state.
 
-The argument `field` names an option that is invalid in every sample of the chunk, or is empty. A job has failed if all
-its samples are `failed`. A job of several samples has also failed, with `reason`, if the same option is invalid in all
-its chunks; `meta` tracks this in its `field`."""
+The argument `field` is the option that is invalid in every sample of the chunk, and `reason` says why. If there is no
+such option, both are empty. In `meta`, `field` is the option that is invalid in every sample of all committed chunks,
+or empty if there is no such option.
+
+A job has failed if all its samples are `failed`. A job of several samples has also failed if the same option is invalid
+in all samples. The job's error is then the `reason` of the chunk that was committed first."""
 
 CANCEL = FINISHING + "if is_open() then close('canceled') return 1 end return 0"
 """Cancel a job, so that no more chunks are started or committed. Return 0 if it has already ended."""

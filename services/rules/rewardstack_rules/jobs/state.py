@@ -29,7 +29,7 @@ class JobState:
         statuses: number of scored items, by status.
         cached: number of scored items whose scores were read from the cache.
         submitted: time of the submission.
-        started: time when the first chunk was started; None if no chunk has been.
+        started: time when the first chunk was started; None before that.
         ended: time when the job finished, failed or was canceled; None if it has not ended.
         ttl: seconds for which the job is kept after its end.
         error: if the same option is invalid in all items, the reason; else empty.

@@ -25,7 +25,7 @@ GRACE = 30.0
 """A chunk counts as lost if it is neither queued nor started this many seconds after the job's submission."""
 
 EXPIRED = "its samples expired during the upload; submit the job again, with fewer samples or a faster upload"
-KEY_CONFLICT = "the queue has another job with this Idempotency-Key; send another key"
+KEY_CONFLICT = "the queue has an unreadable entry for this Idempotency-Key; send another key"
 TOO_MANY = b"too many"
 KNOWN = re.compile(rb"^([0-9a-f]{32}):([0-9a-f]{32})\Z")
 """Matches the value of an idempotency key in Redis: the job's id and the digest of its samples."""
@@ -67,7 +67,8 @@ class JobStore:
         Raises:
             Conflict: `key` was used before with other samples.
             LimitReached: the tenant has reached a limit; `JobTooLarge` if this job alone exceeds the limit.
-            RequestError: a group is too large, or is not consecutive and would be divided; no job is created.
+            RequestError: a group is too large, or its members are not consecutive and would be in different chunks; no
+                job is created.
             Exception: anything that iterating over `requests` raises; no job is created.
         """
         keys, redis_key = JobKeys(tenant, new_job_id()), idempotency_key(tenant, key) if key else ""
@@ -108,7 +109,7 @@ class JobStore:
         Raises:
             LimitReached: the tenant has too many open jobs.
             OverloadError: the samples have expired.
-            UnreachableError: the queue has something else under `key`.
+            UnreachableError: the value of `key` in Redis is malformed.
         """
         starts = json.dumps(submission.starts)
         counts = (submission.items, len(submission.starts), starts, self._ttl, GRACE, self._limits.open_jobs or "")
@@ -135,7 +136,9 @@ class JobStore:
             return read_state(job_id, self.redis.hmget(JobKeys(tenant, job_id)["meta"], FIELDS))
 
     def recent_jobs(self, tenant: str, limit: int) -> list[JobState]:
-        """Return the states of a tenant's open jobs, then of recently ended ones; the latest submissions first.
+        """Return the states of a tenant's open jobs, then of its recently ended jobs.
+
+        Within each of the two groups, jobs are sorted by the time of submission, the latest first.
 
         Args:
             tenant: owner of the jobs.

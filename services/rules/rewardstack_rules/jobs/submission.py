@@ -62,7 +62,7 @@ class Submission:
 
     @property
     def digest(self) -> str:
-        """The hash of all samples. It does not depend on the format of the request or on chunks."""
+        """The hash of all samples. It depends neither on the format of the request nor on the size of the chunks."""
         return self._digest.hexdigest()
 
     def write(self, requests: Iterable[Request]) -> None:
@@ -72,7 +72,7 @@ class Submission:
             RedisError: the queue refuses the samples.
             OverloadError: the queue is too full.
             LimitReached: the tenant would exceed its limit; `JobTooLarge` if this job alone exceeds the limit.
-            RequestError: a group is too large, or is not consecutive and would be divided.
+            RequestError: a group is too large, or its members are not consecutive and would be in different chunks.
             Exception: anything that iterating over `requests` raises.
         """
         try:

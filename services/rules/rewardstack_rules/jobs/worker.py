@@ -1,8 +1,9 @@
 """A worker for jobs: `python -m rewardstack_rules.jobs.worker`. Start as many as you need.
 
-A worker scores one chunk at a time, plus some that wait for models or programs (`background`). It does not fork for
-each chunk, so connections, caches and isolated processes are reused. After SIGTERM it finishes its chunks. If a second
-SIGTERM or a SIGKILL ends it earlier, other workers score the chunks.
+The main thread of a worker scores one chunk at a time. Meanwhile, background threads score up to four chunks that wait
+for models or programs (`background`). A worker does not fork for each chunk, so connections, caches and isolated
+processes are reused. After SIGTERM it finishes its chunks. If a second SIGTERM or a SIGKILL ends it earlier, other
+workers score the chunks.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ MAINTENANCE_SECONDS = 60
 PAUSE = 2.0
 """Seconds before a worker that lost its connection to the queue reconnects."""
 NO_CAPACITY_SECONDS = 1
-"""Seconds after which a worker without a free thread for model chunks checks its threads again."""
+"""Maximum seconds between two checks for a free background thread, while all of them are in use."""
 
 log = logging.getLogger("rewardstack_rules.jobs")
 
 
 class Queues(Queue):
-    """A queue of a worker. A worker without a free thread for model chunks does not read `MODEL_QUEUE`."""
+    """A queue of a worker. A worker without a free background thread does not read `MODEL_QUEUE`."""
 
     @classmethod
     def dequeue_any(cls, queues: Iterable[Queue], timeout: int | None, *arguments: Any, **named: Any) -> Any:
@@ -71,7 +72,7 @@ class ChunkWorker(SimpleWorker):
     stopping = False
     """Whether a signal has asked this process to stop."""
     reloading = False
-    """Whether this stop is for a restart with changed reward functions (`RELOAD=on`)."""
+    """Whether this process stops in order to restart with changed reward functions (`RELOAD=on`)."""
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """Handle the first signal: finish the current chunks, then stop."""
@@ -108,7 +109,7 @@ def main() -> None:
     if reloader:
         reloader.start()
     log.info("Running as %s", name)
-    with contextlib.suppress(StopRequested):  # raised by a signal outside `work`
+    with contextlib.suppress(StopRequested):  # raised if a signal arrives outside `worker.work`
         while True:
             _work(settings.queue_url)
             if ChunkWorker.stopping:

@@ -1,4 +1,4 @@
-"""The rewards of a batch that the metrics count. Unlike `metrics.rewards`, this module needs no prometheus_client."""
+"""The type of the rewards that `metrics.rewards` counts. Unlike that module, this one needs no prometheus_client."""
 
 from __future__ import annotations
 

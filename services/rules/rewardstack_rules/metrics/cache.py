@@ -1,4 +1,4 @@
-"""Metrics of the result cache. Each scrape reads them from its Redis. Servers with the same cache report the same."""
+"""Metrics of the result cache, which each scrape reads from Redis. Servers that share a cache report equal values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 TIMEOUT = 1.0
-"""Timeout of a command to the cache, in seconds; as for scoring (`rewardstack.cache.link.TIMEOUT`)."""
+"""Timeout of a command to the cache, in seconds. Scoring has the same timeout (`rewardstack.cache.link.TIMEOUT`)."""
 
 
 class CacheCollector(Collector):
@@ -46,7 +46,7 @@ class CacheCollector(Collector):
 def _metrics(info: Mapping[str, Any]) -> Iterable[Metric]:
     """Yield metrics from a reply to INFO (https://redis.io/docs/latest/commands/info/)."""
     yield GaugeMetricFamily("rewardstack_cache_bytes", "Memory that the result cache uses.", info["used_memory"])
-    text = "Memory that it may use; 0 for no limit."
+    text = "Memory that the result cache may use; 0 for no limit."
     yield GaugeMetricFamily("rewardstack_cache_limit_bytes", text, info["maxmemory"])
     text = "Entries that were evicted."
     yield CounterMetricFamily("rewardstack_cache_evicted", text, info["evicted_keys"])

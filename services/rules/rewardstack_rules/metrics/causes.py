@@ -12,7 +12,7 @@ from rewardstack.score import NO_REFERENCE
 
 OTHER = "other reasons (see the log)"
 CAUSES = (
-    ("its deadline had passed", "the deadline had passed when it arrived"),
+    ("the deadline had passed", "the deadline had passed when the request arrived"),
     ("isolated processes are busy", "isolated processes are busy"),
     ("all callers were cancelled", "the client had gone"),
     ("connection refused", "a server cannot be reached"),
@@ -51,14 +51,14 @@ CAUSES = (
     ("the reply has ", "a server's reply is invalid"),
     ("its group", "the group is incomplete or invalid"),
     (NO_REFERENCE, "the reference is missing"),
-    ("the reference holds", "the reference cannot be read"),
+    ("the reference has no", "the reference cannot be parsed"),
+    ("the reference cannot be parsed", "the reference cannot be parsed"),
     ("ground_truth: missing", "the reference is missing"),
     ("ground_truth", "the reference is malformed"),
     ("solution_str", "the response is malformed"),
     ("extra_info", "an option in extra_info is wrong"),
     ("too long", "the sample is too long"),
-    ("workers ended", "workers ended over it"),
-    ("is no reward", "the reward function gave no number in its range"),
+    ("workers ended", "workers ended while they scored the sample"),
     ("not a finite number", "the reward function gave no number in its range"),
     (", outside its ", "the reward function gave no number in its range"),
     ("; return a number, a dict", "the reward function gave no number in its range"),

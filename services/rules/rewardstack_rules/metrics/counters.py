@@ -70,7 +70,7 @@ CODE_TESTS = Counter(
 )
 CODE_SECONDS = Counter(
     "rewardstack_code_cpu_seconds_total",
-    "CPU seconds of programs; of one that slept for too long, the time that it was allowed to sleep.",
+    "CPU seconds of programs. For a program that slept too long, the time that it was allowed to sleep.",
 )
 CODE_LAUNCHERS = Counter(
     "rewardstack_code_launcher_restarts_total", "Program launchers that died during a test and were restarted."
@@ -111,7 +111,8 @@ def count_scores(scores: Sequence[Score], routes: Sequence[str]) -> None:
         scores: the scores.
         routes: the label `route` of each score.
     """
-    # Increment each counter once, not once per sample, because an increment writes to a file. Histograms cannot.
+    # Increment each counter once, not once per sample, because an increment writes to a file. A histogram has no method
+    # for several values.
     counts: Counts[tuple[str, str, bool]] = Counts()
     causes: Counts[tuple[str, str, str]] = Counts()
     for score, route in zip(scores, routes, strict=True):
@@ -128,11 +129,11 @@ def count_scores(scores: Sequence[Score], routes: Sequence[str]) -> None:
 
 
 def count_usage(route: str, usage: Usage) -> None:
-    """Count the requests to a model server, or the tokens of one reply.
+    """Count either the requests to a model server, or the tokens of one reply.
 
     Args:
         route: the label `route`.
-        usage: what to count: the requests, or if there are none, the tokens of one reply.
+        usage: the number of requests, with 0 tokens; or the tokens of one reply, with 0 requests.
     """
     if usage.requests:
         _start_token_counters(route)

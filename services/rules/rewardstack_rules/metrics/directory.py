@@ -16,14 +16,14 @@ from pathlib import Path
 from rewardstack_rules.metrics.groups import FILE as GROUPS
 
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-"""A directory in memory; None (the default directory of temporary files) if there is none."""
+"""A directory in memory. It is None if `/dev/shm` is not writable; the default temporary directory is then used."""
 PREFIX = "reward-server-metrics-"
 START_FILE = "began"
 """Name of a file whose modification time is the time when counting began."""
 
 
 def make_metrics_dir(folder: str | None = IN_MEMORY) -> str:
-    """Create a directory that is removed when this process exits, and remove directories that killed processes left.
+    """Create a directory that is removed when this process exits, and remove the directories of killed processes.
 
     This process and its forks hold a lock on the directory, which shows that it is in use.
 

@@ -1,7 +1,7 @@
 """Merge the counts of all ended processes into one file per kind of metric.
 
-Without this, prometheus_client keeps a file per kind and process forever, and reads all of them for each scrape. The
-gauges of a process are dropped when it ends.
+Without merging, prometheus_client keeps a file per kind and process forever, and reads all files for each scrape. The
+gauges of a process are dropped when the process ends.
 """
 
 from __future__ import annotations

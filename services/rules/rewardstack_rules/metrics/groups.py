@@ -17,8 +17,8 @@ FILE = "groups"
 EXPIRY = 300.0
 """Seconds without a sample after which a group expires, so that later samples of its prompt are a new group."""
 SETS, WAYS = 2048, 8
-"""Number of sets, and of groups per set; 16,384 groups in total. The digest of a group selects its set. A new group
-replaces the group in the set that has been without a sample for longest."""
+"""Number of sets, and of groups per set; 16,384 groups in total. The digest of a group selects its set. If the set
+is full, a new group replaces the group with the oldest last sample."""
 SLOT = struct.Struct("<16sdddQ")
 """A group: its digest, the time of its last sample, its lowest and highest reward, and its number of samples."""
 SIZE = SLOT.size * WAYS
@@ -36,7 +36,7 @@ class Groups:
         self._file = -1
         if directory:
             self._file = os.open(Path(directory) / FILE, os.O_RDWR | os.O_CREAT, 0o600)
-            os.posix_fallocate(self._file, 0, SETS * SIZE)  # otherwise a full disk would kill the process later
+            os.posix_fallocate(self._file, 0, SETS * SIZE)  # a later write to a full disk would kill the process
         self._memory = mmap.mmap(self._file, SETS * SIZE)
 
     def add(self, groups: Mapping[bytes, Sequence[float]]) -> tuple[int, int]:

@@ -25,7 +25,7 @@ class Evaluator(Protocol):
         ...
 
     def isolation_stats(self, *, code: bool = False) -> Mapping[str, int]:
-        """Return the counts of the isolated processes that run programs (`code=True`), or of the others."""
+        """Return the counts of the isolated processes that run programs (`code=True`), or of all others."""
         ...
 
 

@@ -23,9 +23,13 @@ from rewardstack_rules.metrics.groups import Groups
 
 STEPS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 UNBOUNDED_BUCKETS = (*(-step for step in reversed(STEPS)), 0.0, *STEPS)
-"""Upper bounds of the buckets of a route without bounds. A route with one bound uses those within its range."""
+"""Upper bounds of the buckets of a route whose rewards have neither a minimum nor a maximum.
+
+If the rewards have only a minimum or only a maximum, the bounds outside this range are omitted, and the minimum or
+maximum is added.
+"""
 BUCKETS = 10
-"""Number of equal buckets of a route with two bounds, in addition to a bucket for the lowest value."""
+"""Number of buckets of equal width of a route with two bounds. One more bucket counts rewards at the lowest value."""
 MAX_COUNTED_REWARD = 10_000.0
 """Rewards are clipped to ± this value before they are summed, so that the sum of squares stays exact."""
 TEXT = "Rewards (status ok or fallback, after shaping)"
@@ -42,7 +46,7 @@ POSITIVE = _counter("positive", "Sum of the rewards above 0.")
 NEGATIVE = _counter("negative", "Sum of the rewards below 0, as a positive number.")
 SQUARES = _counter("squares", "Sum of the squares of the rewards, for their standard deviation.")
 ZEROS = _counter("zeros", "Rewards that are 0.")
-MAXIMA = _counter("maxima", "Rewards that are the highest value of the route; none if it has no highest value.")
+MAXIMA = _counter("maxima", "Rewards equal to the upper bound of the route; absent if the route has no upper bound.")
 GROUPS = _counter("groups", "Groups of at least two samples of the same prompt.")
 GROUPS_WITH_SPREAD = _counter("groups_with_spread", "Groups whose rewards differ; GRPO learns nothing from the others.")
 PART_SAMPLES = _counter("part_samples", "Samples with a value of this part of the reward.", "part")
@@ -51,7 +55,10 @@ PART_NEGATIVE = _counter("part_negative", "Sum of the part's values below 0, as 
 
 
 def bucket_bounds(bounds: tuple[float, float]) -> tuple[float, ...]:
-    """Return the upper bounds of a route's buckets: ten equal parts, or `UNBOUNDED_BUCKETS` for an infinite range."""
+    """Return the upper bounds of a route's buckets. A finite range is divided into `BUCKETS` equal parts.
+
+    For an infinite range, see `UNBOUNDED_BUCKETS`.
+    """
     low, high = bounds
     if math.isinf(low) or math.isinf(high):
         ends = (end for end in bounds if math.isfinite(end))
@@ -69,7 +76,10 @@ class _Histogram(Histogram):
 
 
 class _Histograms(Collector):
-    """The histograms of all routes as one metric. With a metrics directory, `scrape` reads the files there instead."""
+    """The histograms of all routes as one metric.
+
+    If there is a metrics directory, `metrics.scrape` reads the files in it and does not use this collector.
+    """
 
     def __init__(self) -> None:
         self.routes: dict[str, _Histogram] = {}
@@ -102,7 +112,7 @@ def _groups() -> Groups:
     try:
         return Groups(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""))
     except OSError as error:
-        log.warning("groups of samples are counted by each process alone: %s", error)
+        log.warning("cannot open the shared table of groups, so each process counts only its own groups: %s", error)
         return Groups("")
 
 

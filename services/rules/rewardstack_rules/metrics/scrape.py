@@ -20,7 +20,7 @@ class _Processes(Collector):
         self._directory = directory
 
     def collect(self) -> Iterable[Metric]:
-        """Return the sums over all processes. The file of a starting process may still be empty."""
+        """Return the sums over all processes. Skip empty files, which belong to processes that have just started."""
         files = nonempty(self._directory.glob("*.db"))
         return MultiProcessCollector.merge([str(file) for file in files], accumulate=True)
 

@@ -47,7 +47,7 @@ PROBE_AGE_SECONDS = 1.0
 PROBE_TENANT = "readiness probe"
 """Tenant of the probe. No client has it, so a process that belongs to a client's tenant never runs the probe."""
 STATS_SECONDS = 2.0
-"""Timeout for the counts of all supervisors."""
+"""Timeout for reading the counts of all supervisors, in seconds."""
 TENANTS = 1024
 """Maximum number of tenants whose pipelines are cached. An evicted tenant gets a new pipeline."""
 FAST_SECONDS = 0.1
@@ -93,7 +93,9 @@ class Evaluator:
         is_wanted: IsWanted = always_wanted,
         while_waiting: WaitContext = nullcontext,
     ) -> list[Score]:
-        """Return one score for each request, in order; errors follow the routes' policies, except `raise`.
+        """Return one score for each request, in order. The error policies of routes apply.
+
+        With the policy `raise`, a sample that cannot be scored has a score without a value; this method does not raise.
 
         Args:
             requests: the samples.
@@ -109,7 +111,7 @@ class Evaluator:
             BudgetError: the run's budget is used up; the error has the scores of all samples.
         """
         if limit is not None and limit <= 0:
-            scores = [Score.failed("dropped: its deadline had passed when it arrived")] * len(requests)
+            scores = [Score.failed("dropped: the deadline had passed when the request arrived")] * len(requests)
         else:
             try:
                 scores = run(self._score(requests, limit, tenant), partial(_wait_for, is_wanted, while_waiting))
@@ -187,7 +189,7 @@ class Evaluator:
         return reward_type
 
     def check_source(self, data_source: str) -> None:
-        """Check that a route or rule scores this `data_source`; raise UnknownSourceError if there is none."""
+        """Check that a route or rule scores this `data_source`; raise UnknownSourceError if none does."""
         route = self._routes.find(data_source)
         if isinstance(route.target, Leaf) and route.target.kind == "rule":
             self._registry.get(route.leaf_target(data_source))
@@ -203,7 +205,7 @@ class Evaluator:
     def _may_wait(self, source: str) -> bool:
         try:
             route = self._routes.find(source)
-        except UnknownSourceError:  # scoring reports it
+        except UnknownSourceError:  # scoring reports the unknown source
             return False
         if not isinstance(route.target, Leaf):
             return self.may_wait(part_routes(route.target))
@@ -321,7 +323,8 @@ class Evaluator:
     def _scorers(self, backends: Backends, tenant: str) -> dict[str, MakeScorer]:
         """Return the factories of a tenant's scorers."""
         settings = replace(self._client_settings, reward_server_urls=())  # do not call other reward servers
-        # If a group waited for members in other requests, each waiting member would block a thread of this server.
+        # A group must not wait for members that arrive in other requests: each member would block a thread of this
+        # server while it waits.
         scorers = backends.scorers(settings, self._parts()[1], tenant, self._routes, waits_for_groups=False)
 
         def make_rule(name: str) -> Scorer[Any]:

@@ -1,7 +1,8 @@
-"""Log the output of reward functions that run in isolated processes, in the process that calls them.
+"""Log what reward functions print in isolated processes.
 
-An isolated process captures what a call writes to `sys.stdout` and `sys.stderr` (by default also `logging`), and
-returns it with the result. The output of a killed process is lost.
+An isolated process captures what a call writes to `sys.stdout` and `sys.stderr`, and returns this output with the
+result. The process that sent the sample logs the output. By default, `logging` writes to `sys.stderr`, so its messages
+are captured, too. The output of a killed process is lost.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ MAX_CHARACTERS = 4000
 MAX_LINES = 40
 """Limits of the output of one call. The rest is dropped."""
 MAX_LINES_PER_MINUTE = 600
-"""Limit of the logged lines of all calls together, in each process that logs them."""
+"""Maximum number of lines that a process logs per minute, for all calls together."""
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class Output:
 
 
 class _Stream:
-    """Replaces `sys.stdout` or `sys.stderr`. Writes to the current call's `Output`; between calls, to the stream."""
+    """Replaces `sys.stdout` or `sys.stderr`. Writes to the `Output` of the current call, or else to the old stream."""
 
     current: Output | None = None
 
@@ -75,7 +76,7 @@ def replace_streams() -> None:
 
 @contextmanager
 def capture() -> Iterator[Output]:
-    """Capture output within the block. If the block raises, `isolation.child` adds the output to its result."""
+    """Capture output within the block. If the block raises, `isolation.child` returns the output with the error."""
     output = _Stream.current = Output()
     try:
         yield output

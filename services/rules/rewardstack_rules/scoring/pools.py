@@ -1,7 +1,8 @@
-"""Configure and start the pools of isolated processes that a server or trainer runs its rules in.
+"""Configure and start the pools of isolated processes in which a server or trainer runs its rules.
 
-Isolated processes run `scoring.task.execute`, or `code.runner.execute` for programs. They import the function by name,
-so the process that starts them need not load it, and a process that starts after a file has changed loads the new file.
+Isolated processes run `scoring.task.execute`, or `code.runner.execute` for programs. They load custom functions
+themselves. So the process that starts them need not load the functions, and an isolated process that starts after a
+file has changed loads the new version.
 """
 
 from __future__ import annotations
@@ -85,7 +86,11 @@ def sample_seconds(settings: RuleSettings, pool: Pool) -> float:
 
 
 def _code_config(settings: RuleSettings) -> IsolationConfig:
-    """Return the configuration of the pool for programs. Its processes are trusted; each starts its own launcher."""
+    """Return the configuration of the pool for programs.
+
+    Its processes are trusted, because they do not run the programs themselves. Each process starts a launcher for them,
+    or sends them to a SandboxFusion server (package `code`).
+    """
     assert settings.code is not None
     return IsolationConfig(
         "rewardstack_rules.code.runner:execute",
@@ -101,12 +106,12 @@ def _code_config(settings: RuleSettings) -> IsolationConfig:
 
 
 def start_pools(settings: RuleSettings) -> None:
-    """Start the pools. Call this in the process that forks the others (`launch.start_supervisor`).
+    """Start the pools. Call this before any server processes are forked, so that they share the pools.
 
     If the pool for programs is enabled, other processes can no longer read the memory of this process and its forks.
 
-    The pool for confined custom functions starts only with the first sample that needs it. So does the pool for
-    unconfined ones, unless REWARD_FUNCTIONS names files.
+    The pool for confined custom functions starts only with the first sample that needs it. The pool for unconfined
+    custom functions is started here if REWARD_FUNCTIONS names files, else with the first sample that needs it.
 
     Raises:
         ConfigError: a file of reward functions cannot be loaded, or programs cannot be run here.

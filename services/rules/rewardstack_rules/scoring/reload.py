@@ -98,8 +98,8 @@ def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path]
         os._exit(0)
     os.close(writer)
     text = b""
-    # Stop at the newline, not at the end of the pipe: a server process that was forked before `writer` was closed here
-    # keeps the pipe open.
+    # Stop at the newline, not at the end of the pipe, which may never come: if a server process was forked before
+    # `writer` was closed here, it keeps its copy of `writer` open.
     while not text.endswith(b"\n") and select.select([reader], [], [], LOAD_SECONDS)[0]:
         if not (part := os.read(reader, 65_536)):
             break
@@ -110,7 +110,7 @@ def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path]
     files, error = (
         json.loads(text)
         if text.endswith(b"\n")
-        else ([], f"the files exited, or took more than {LOAD_SECONDS} s to load")
+        else ([], f"loading the files ended the process, or took more than {LOAD_SECONDS} s")
     )
     return {*map(Path, files)}, error
 

@@ -20,12 +20,12 @@ MAX_CACHED_SOURCES = 10_000
 FIXED_PARTS = frozenset({"positive", "negative", "similarity", "length_penalty", "logit"})
 """Names of the parts that are counted for judges, embedding servers and reward models.
 
-A judge with a rubric has `positive`, the points of met criteria as a share of all positive points, and `negative`, the
-same for negative points. An embedding server has `similarity` and `length_penalty`, and a reward model `logit`. Other
-parts are not counted.
+A judge with a rubric has two parts. `positive` is how far the criteria with positive points are met, as an average from
+0 to 1 that is weighted by their points. `negative` is this average for the criteria with negative points. An embedding
+server has `similarity` and `length_penalty`, and a reward model has `logit`. Other parts are not counted.
 """
 MAX_PARTS = 16
-"""Maximum number of part names that are counted for each metric label of reward functions. Later ones are ignored."""
+"""Maximum number of part names per reward function that become label values of metrics. Later names are ignored."""
 MAX_PART_NAME_LENGTH = 64
 """Maximum number of characters of a part name that a reward function may choose. Longer names are not counted."""
 MAX_SOURCE_LENGTH = 256
@@ -36,8 +36,8 @@ class RouteInfo(NamedTuple):
     """What the metrics need to know about the route of a source.
 
     Args:
-        name: the route's name if the route combines or shapes scores: it is then the metric label. Empty for other
-            routes, and if the route cannot be read: the scorer, `Score.source`, is then the label.
+        name: the route's name if the route combines or shapes scores. The name is then the metric label. For other
+            routes and unknown sources, the name is empty, and the metric label is the scorer (`Score.source`).
         bounds: the lowest and the highest possible reward.
         parts: names of the parts that are counted; None to count the first `MAX_PARTS` names.
     """
@@ -64,7 +64,7 @@ class RewardReader:
     def labels(self, requests: Sequence[Request], scores: Sequence[Score]) -> list[str]:
         """Return the metric label of each sample: its route if the route combines or shapes scores, else its scorer.
 
-        A sample with neither has the label `none`.
+        A sample without such a route and without a scorer has the label `none`.
         """
         return [
             self._info(request.data_source).name or score.source or "none"

@@ -1,7 +1,7 @@
 """Scorers of the pipeline that run rules: inline if their run time is bounded, else in processes that can be killed.
 
-The math verifier decides clear cases inline. For other samples, it sends a question to isolated processes: the text of
-the answer and the answers in the references. The result is the verdict.
+The math verifier decides clear cases inline. For other samples, it sends a question to isolated processes, which return
+the verdict. A question consists of the answer in the response and the answers in the references.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ THREAD_BATCH = BatchKey(64)
 SINGLE_SAMPLE = BatchKey(1)
 """Key for batches of one sample, so that no isolated sample waits for a slower one."""
 QUESTION_BATCH = BatchKey(8, "questions")
-"""Key for batches of questions. Sending a question to another process takes about as long as deciding it."""
+"""Key for batches of up to 8 questions. A batch is sent as one task, because sending a task takes about as
+long as deciding a question."""
 MAX_CACHED_VERDICTS = 8192
 """Maximum number of verdicts that a process caches."""
 MAX_QUESTION = 2000
@@ -80,7 +81,7 @@ class Isolation:
         """Run a task and return its result. Drop the task once all its callers have reached their deadlines.
 
         Args:
-            task: the argument of the entry (`scoring.task.execute` or `code.runner.execute`).
+            task: the argument of the function that the process calls, `scoring.task.execute` or `code.runner.execute`.
             deadline: the deadline, shared by all callers that wait for the task.
             tenant: owner of the task.
             stop_if_slow: whether to stop the task once it counts as slow.
@@ -105,7 +106,7 @@ class Isolation:
 
 
 class LocalSample(NamedTuple):
-    """A sample, and the question that the math verifier must decide; None if the rule needs the whole sample."""
+    """A sample, and the question that the math verifier must decide; None for rules that need the whole sample."""
 
     item: Item
     question: Question | None = None
@@ -116,7 +117,7 @@ class LocalRule(Scorer[LocalSample]):
 
     Args:
         rule: the rule.
-        isolation: the isolated processes, which run the rule if it is an isolated one.
+        isolation: the isolated processes, which run the rule unless it is an inline rule.
         tenant: owner of the samples.
     """
 
@@ -152,7 +153,7 @@ class LocalRule(Scorer[LocalSample]):
         except RequestError as error:
             return {**facts, "unreadable": str(error)}
         except Exception:
-            log.exception("%s: cannot explain what it reads", self.source)
+            log.exception("%s: cannot show what the function reads from the sample", self.source)
             return facts
 
     def _read_out(self, item: Item) -> Record:
@@ -199,7 +200,7 @@ class LocalRule(Scorer[LocalSample]):
         low, high = self._rule.range
         if not low <= outcome.value <= high:
             return Score.failed(
-                f"{self._rule.name} gave {outcome.value:g}, outside its {low:g} to {high:g}", self.source
+                f"{self._rule.name} gave {outcome.value:g}, outside its range of {low:g} to {high:g}", self.source
             )
         parts = None if outcome.parts is None else dict(outcome.parts)
         return Score(outcome.value, reason=outcome.reason, source=self.source, parts=parts)
@@ -284,7 +285,7 @@ class InlineRule(LocalRule):
         return THREAD_BATCH
 
     def inline(self, sample: LocalSample) -> Score | LocalSample:
-        """Return the score, or the unchanged sample if it is so long that scoring it here would delay others."""
+        """Return the score, or the unchanged sample if it is so long that scoring it here would delay other samples."""
         return self._score_inline(sample.item) if _is_short(sample.item) else sample
 
     async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
@@ -315,8 +316,8 @@ class VerifierRule(LocalRule):
     def inline(self, sample: LocalSample) -> Score | LocalSample:
         """Return the score of a clear case, or of a sample with invalid options; else return the sample.
 
-        The returned sample has the question that decides it, unless it is too long or has no reference, or an error
-        occurs.
+        The returned sample has the question that decides its score. The question is None if the sample is too long or
+        has no reference, or if an error occurs.
         """
         item = sample.item
         if len(item.solution) > MAX_INLINE or not item.references:

@@ -1,4 +1,4 @@
-"""Evaluate one sample by one rule. `execute` is the entry of isolated processes; `evaluate` runs in any process."""
+"""Evaluate a sample by a rule. Isolated processes call `execute` for each task; `evaluate` runs in any process."""
 
 from __future__ import annotations
 
@@ -30,16 +30,19 @@ def make_task(rule: Rule, solution: str, references: Sequence[str], extra: Mappi
 
 
 def execute(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Evaluate one sample, or decide the questions of a math verifier. This is the entry of isolated processes.
+    """Run a task. Isolated processes call this function.
+
+    A task has either one sample, which a rule evaluates, or several questions, which the math verifier decides. A
+    question is an answer to compare with the references (`Question`).
 
     Args:
-        task: a dict with the keys `rule` (its name) and `fingerprint`. For a sample: also `solution`, `references` (a
-            list of strings) and `extra` (a mapping). For a verifier: also `questions` (the fields of each `Question`);
-            with the key `with_trace`, only the first question is decided, and its comparisons are returned.
+        task: a dict with the keys `rule` (its name) and `fingerprint`. For a sample, also `solution`, `references` (a
+            list of strings) and `extra` (a mapping). For questions, also `questions` (the fields of each `Question`).
+            If `with_trace` is true, only the first question is decided, and its comparisons are returned.
 
     Returns:
         A dict of JSON types. For a sample: the fields of `Outcome.as_dict`, or `error` and `message` if the function
-        did not return a score; and `output` if the function printed something. For a verifier: `verdicts`, with the
+        did not return a score; and `output` if the function printed something. For questions: `verdicts`, with the
         fields of each `Ruling`; and with a trace, `comparisons`.
 
     Raises:
@@ -49,7 +52,7 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     """
     rule = registry().get(task["rule"])
     if rule.fingerprint != task["fingerprint"]:
-        raise ConfigError("its source or a library changed while the server ran; restart or reload the server")
+        raise ConfigError("the function or a library changed while the server ran; restart or reload the server")
     if "questions" in task:
         questions = (Question(answer, tuple(expected), *rest) for answer, expected, *rest in task["questions"])
         if task.get("with_trace"):

@@ -41,7 +41,7 @@ class Counts(NamedTuple):
         first: the first minute of the last hour, as the number of minutes since 1970.
         minutes: counts of each minute of the last hour, in order.
         hour: sum of `minutes`.
-        since_start: counts since the start of each replica, of live replicas only.
+        since_start: counts of the live replicas, each since its start.
     """
 
     first: int
@@ -206,8 +206,8 @@ def quantile(buckets: Sequence[tuple[float, float]], part: float) -> float | Non
         part: the quantile, from 0 to 1.
 
     Returns:
-        The quantile, interpolated linearly within its bucket. If the quantile is in the infinite bucket, the last
-        finite bound. None if there are no values.
+        The quantile, interpolated linearly within its bucket; the last finite bound if the quantile is in the bucket
+        with the infinite bound; None if there are no values.
     """
     count = buckets[-1][1] if buckets else 0.0
     if count <= 0:

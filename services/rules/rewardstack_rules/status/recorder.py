@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A server with one or several processes, from its start to its end. A restarted server is another replica.
+    """A server with one or several processes, from its start to its end. A restarted server is a new replica.
 
     Args:
         id: unique name: the host, the address, and the time at which the replica started to count.
@@ -156,7 +156,11 @@ class Recorder:
         return [replace(replica, has_left=written[replica.id].has_left) for replica in found]
 
     def _writes(self) -> bool:
-        """Return whether this process writes its server's counts to Redis. The first to get the lock keeps it."""
+        """Return whether this process writes its server's counts to Redis.
+
+        If the server has several processes, only the process that holds the lock `LOCK` writes them. The first process
+        that calls this method gets the lock, and holds it until the process ends.
+        """
         if not self._directory or self._held is not None:
             return True
         file = (Path(self._directory) / LOCK).open("a")

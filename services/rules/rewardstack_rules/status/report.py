@@ -38,7 +38,7 @@ class ServiceHealth(Protocol):
 
 
 class CachedValue(Generic[T]):
-    """Caches a value. While one thread renews it, other threads get the old value; without one, they wait.
+    """Caches a value. While one thread renews it, other threads get the old value; if there is none yet, they wait.
 
     Args:
         compute: computes the value.
@@ -85,7 +85,7 @@ class HealthChecks:
     def latest(self) -> list[Record]:
         """Return the last known health, and start a check if one is due. Before the first check ends, wait for it.
 
-        The wait is at most `FIRST_CHECK_SECONDS`; then the health is still unknown, and the list is empty.
+        If the first check has not ended after `FIRST_CHECK_SECONDS`, return an empty list.
         """
         with self._lock:
             is_due = time.monotonic() >= self._next
@@ -244,7 +244,7 @@ def _service(service: str, address: str, up: bool | None, problem: str) -> Recor
 def _with_prefix(gauges: Mapping[Key, float], prefix: str | tuple[str, ...]) -> Record:
     """Return the values of the metrics whose names have a prefix, by name.
 
-    A metric with a label has a dict instead, with a value for each value of the label.
+    For a metric with a label, return a dict instead of a value: the metric's values by label value.
     """
     found: Record = {}
     for (name, *labels), value in gauges.items():

@@ -9,7 +9,7 @@ from rewardstack_rules.status.snapshot import Snapshot, increase
 MINUTES = 60
 """Number of minutes that are reported."""
 KEPT_MINUTES = MINUTES + 4
-"""Number of minutes whose snapshots are kept: the reported ones, the one before, and some for clock skew."""
+"""Number of minutes whose snapshots are kept: the reported minutes, the minute before them, and 3 for clock skew."""
 
 
 class Series:
@@ -25,7 +25,7 @@ class Series:
         self.started = started
         self._snapshots: dict[int, Snapshot] = {int(started // 60) - 1: {}}  # so that the first minute counts from 0
         self._closed: dict[int, Snapshot] = {}
-        """Cache of the counts of each minute before the last snapshot."""
+        """Cached counts by minute. The minute of the latest snapshot is not cached, because its counts may grow."""
         self._lock = threading.Lock()
 
     @property
@@ -51,7 +51,7 @@ class Series:
     def increases(self, now: int) -> list[Snapshot]:
         """Return the counts of each of the last `MINUTES` minutes, the earliest first.
 
-        A minute without a snapshot has no counts: they are among those of the next minute with a snapshot.
+        A minute without a snapshot has no counts. Its samples are counted in the next minute that has a snapshot.
 
         Args:
             now: the last minute.

@@ -63,7 +63,7 @@ def take_snapshot(directory: str) -> Snapshot:
 
 
 def increase(later: Snapshot, earlier: Snapshot) -> Snapshot:
-    """Return the counts between two snapshots. A count that has become smaller was reset to 0 in between."""
+    """Return how much each count grew between two snapshots. A count that is smaller than before was reset to 0."""
     grown = {}
     for key, value in later.items():
         before = earlier.get(key, 0.0)

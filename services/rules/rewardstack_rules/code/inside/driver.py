@@ -20,7 +20,7 @@ from rewardstack_rules.code.inside.processes import TICK, StallDetector, address
 from rewardstack_rules.isolation.process import cpu_seconds, die_with_parent, silence
 
 PAUSE = 0.002
-"""Seconds before the first check of a child. Each further wait is longer by this, up to `TICK`."""
+"""Seconds before the first check of a child. Each later wait is `PAUSE` longer than the wait before, up to `TICK`."""
 PROGRAMS = {"script": programs.script, "call": programs.call, "binary": programs.binary, "build": programs.build}
 
 
@@ -36,9 +36,10 @@ def _run(task: dict[str, Any]) -> dict[str, Any]:
     """Run a task, and return the report on it (`_watch`).
 
     Args:
-        task: `program`, `options` and `limits` as for a launcher; `inputs` and `outputs`, the indices of the program's
-            descriptors that it reads and writes, which are also the names of their files; `wall`, the total seconds
-            that it may be asleep; `timeout`, the seconds after which it counts as starved.
+        task: `program`, `options` and `limits` as for a launcher; `inputs` and `outputs`, the indices of the
+            descriptors that the program reads and of those that it writes; `wall`, the total seconds that the program
+            may be asleep; `timeout`, the seconds after which the program counts as starved. The file of a descriptor is
+            named after its index.
 
     Raises:
         OSError: the child could not be started.
@@ -48,7 +49,9 @@ def _run(task: dict[str, Any]) -> dict[str, Any]:
         os.open(str(at), os.O_RDONLY if at in task["inputs"] else os.O_RDWR | os.O_CREAT, 0o644)
         for at in range(len(task["inputs"]) + len(task["outputs"]))
     ]
-    with contextlib.suppress(PermissionError):  # the file is another user's, and executable already (`set_uid`)
+    # The file `0` has the program, and a compiled program must be executable. If SandboxFusion's setting `set_uid` is
+    # on, another user owns the file. This call then fails, but the file is already executable.
+    with contextlib.suppress(PermissionError):
         os.chmod("0", 0o755)
     faults, theirs = os.pipe()
     born, driver = address_space(), os.getpid()
@@ -92,7 +95,7 @@ def _kill(group: int) -> None:
 
 
 def _watch(pid: int, cpu: float, wall: float, timeout: float) -> dict[str, Any]:
-    """Wait for a child, and return the fields of its result in `launcher.Process`.
+    """Wait for a child, and return its result: `status`, `used`, `peak` and `killed` of `launcher.Process`.
 
     Kill it if it exceeds its CPU limit, sleeps for too long or is starved of CPU time.
     """

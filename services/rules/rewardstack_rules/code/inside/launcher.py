@@ -2,13 +2,14 @@
 
 The runner starts this script. SOCKET is a descriptor, and PARENT the runner's process id. BOUNDARY is `container` if
 programs may run without Landlock, else empty. COMPILER is the path of a compiler if the launcher only compiles, and
-empty if it runs programs.
+empty if the launcher runs programs.
 
 The launcher never reads a program or a test: the forked processes read and write through descriptors. Messages on the
 socket are JSON. The runner sends `[id, program, limits, options]` with descriptors to start a process, `["kill", id]`
 to kill it, and `["pid", id]` to ask for its process id. At its start, the launcher sends `["ready", version, folder]`
-(the compiler's folder, which the runner removes) or `["broken", why]`. Later, it sends `[id, "exit", status,
-CPU seconds, peak bytes]`, `[id, "pid", pid]`, and `[id, "fault", why]` if a process could not be forked or confined.
+(`folder` is the compiler's folder, which the runner removes) or `["broken", why]`. Later, it sends `[id, "exit",
+status, CPU seconds, peak bytes]`, `[id, "pid", pid]`, and `[id, "fault", why]` if a process could not be forked or
+confined.
 """
 
 from __future__ import annotations
@@ -55,13 +56,14 @@ TOOLS = (
 NOT_FOR_COMPILERS = ("kill", "tgkill", "setsid", "setpgid", "memfd_create")
 """System calls that compilers do not get, although they are in the groups `programs` and `write`."""
 EXECUTING = ("binary", "build")
-"""Kinds of programs that execute another file. Their processes no longer need to read Python's files."""
+"""Kinds of programs that execute another file. Their processes do not read Python's files, so they give up root's file
+access if the launcher has kept it (`_give_up_root`)."""
 PREFIX, STALE_SECONDS = "rewardstack-build-", 3600
 """Prefix of compilers' folders, and the age after which such a folder is removed as left over."""
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 NO_LANDLOCK = (
     "the kernel has no Landlock, so programs could read every file of the server's user; use a kernel of 5.13 or later "
-    "that has it enabled, or set CODE_BOUNDARY=container where the container is the boundary"
+    "that has it enabled, or set CODE_BOUNDARY=container if the container itself is the isolation boundary"
 )
 
 
@@ -79,7 +81,7 @@ class Launcher:
     Args:
         control: the socket to the runner.
         confinement: the `Confinement` of processes that do not execute a compiled program.
-        executing: the `Confinement` of those that do.
+        executing: the `Confinement` of processes that execute a compiled program.
     """
 
     def __init__(self, control: socket.socket, confinement: Any, executing: Any) -> None:
@@ -87,7 +89,8 @@ class Launcher:
         from rewardstack_rules.isolation.process import die_with_parent
 
         self._control = control
-        # What forked processes call is imported before the fork: an import would copy memory pages in each of them.
+        # Import here what the forked processes will call. An import after the fork would copy memory pages in each of
+        # them.
         self._die_with_parent, self._set_limits = die_with_parent, processes.set_limits
         self._confinement, self._executing = confinement, executing
         self._programs = {
@@ -160,7 +163,8 @@ class Launcher:
         ident, program, limits, options = words
         try:
             if program in EXECUTING:
-                # If the real and the effective user differ, the kernel and the C library restrict executed files.
+                # If the real and the effective user differ, the kernel and the C library restrict executed files. So
+                # make the effective user the real one.
                 os.setresuid(-1, os.getuid(), os.getuid())
             self._die_with_parent(launcher)
             os.setsid()
@@ -183,7 +187,7 @@ class Launcher:
 
 
 def _kill(pid: int) -> None:
-    """Kill a process and the processes that it started, as a compiler does.
+    """Kill a process and the processes that it has started. A compiler, for example, starts some.
 
     A process that has just been forked does not lead a process group yet, and is killed alone.
     """
@@ -194,7 +198,7 @@ def _kill(pid: int) -> None:
 
 
 def _make_folder() -> str:
-    """Return a new folder for a compiler's files; remove those that killed runners left."""
+    """Return a new folder for a compiler's files; remove old folders, which killed runners have left."""
     folder = Path(tempfile.gettempdir())
     for old in folder.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
@@ -254,7 +258,7 @@ def _nobody_can_read() -> bool:
 def _confined_launcher(control: socket.socket, parent: int, boundary: str, compiler: str) -> tuple[Launcher, str]:
     """Confine this process, and return its launcher and the compiler's folder; raise OSError if that is impossible."""
     if sys.version_info < OLDEST:
-        raise OSError(f"CODE_PYTHON is Python {sys.version.split()[0]}; name one of 3.10 or later")
+        raise OSError(f"CODE_PYTHON is Python {sys.version.split()[0]}; set it to a Python of version 3.10 or later")
     # Import everything now: later this process may be unable to read its code.
     from rewardstack_rules.code.inside import tester  # noqa: F401
     from rewardstack_rules.code.inside.programs import replace_files, replace_streams

@@ -21,7 +21,7 @@ FIXED = {
 """Environment variables of the interpreter that runs programs."""
 STACK_BYTES = 128 << 20
 ADDRESS_SPACE = 1 << 30
-"""Bytes of address space in addition to a program's memory limit: libraries reserve some that they never touch."""
+"""Bytes of address space in addition to a program's memory limit: libraries reserve space that they never touch."""
 MORE_TASKS = 1024
 """Number of processes and threads that are allowed in addition to those on the machine when a program starts."""
 TICK = 0.1
@@ -32,8 +32,9 @@ def set_limits(limits: dict[str, Any], born: int) -> None:
     """Limit this process.
 
     Args:
-        limits: `cpu` in seconds, `memory` and `output` in bytes, and `tasks`, the number of processes of its user.
-        born: bytes of address space that the process needs by itself.
+        limits: `cpu` in seconds, `memory` and `output` in bytes, and `tasks`, the number of processes and threads of
+            the user.
+        born: bytes of address space that the process has before it runs a program.
     """
     space = born + limits["memory"] + ADDRESS_SPACE
     seconds = int(limits["cpu"]) + 1

@@ -30,7 +30,10 @@ RECURSION_LIMIT = 50_000
 MESSAGE_CHARACTERS = 200
 STARS = ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics")
 MORE_STARS = ("itertools", "functools", "operator", "json", "typing")
-"""With `STARS`, the modules whose names `preamble` returns. If two names are equal, that of the later module counts."""
+"""`preamble` imports all public names of the modules in `STARS` and `MORE_STARS`.
+
+If two modules define the same name, the later module counts.
+"""
 STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2, "/dev/fd/1": 1, "/dev/fd/2": 2}
 Names = dict[str, Any]
 
@@ -53,7 +56,7 @@ MODULE.__dict__.update(PREAMBLE, __builtins__=builtins, __file__=FILE)
 def replace_files() -> None:
     """Patch `open` to map names such as `/dev/stdout` to descriptors, and `tempfile` to keep its files in memory.
 
-    Candidates cannot write files.
+    Both are needed because candidates cannot open files for writing.
     """
     plain_open = io.open
 
@@ -75,7 +78,7 @@ def replace_files() -> None:
 
 
 def replace_streams() -> None:
-    """Replace standard input and output by new UTF-8 streams, before the fork, so that each process saves the time."""
+    """Replace standard input and output by new UTF-8 streams. Call this before forks, to save time in each process."""
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(open(0, "rb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
 
@@ -147,7 +150,7 @@ def script(fds: list[int], options: Names) -> NoReturn:
         load(source, "__main__", arguments)
     except SystemExit as ending:
         status = _status(ending)
-    except BaseException:  # of the program
+    except BaseException:  # raised by the program
         status = EXIT_ERROR
     _end(status)
 
@@ -205,7 +208,7 @@ def call(fds: list[int], options: Names) -> NoReturn:
         result = json.dumps(function(*arguments), default=_plain).encode()
     except SystemExit as ending:
         os._exit(_status(ending) or EXIT_ERROR)
-    except BaseException:  # of the program
+    except BaseException:  # raised by the program
         os._exit(EXIT_ERROR)
     with open(fds[2], "wb") as file:
         file.write(result)
@@ -249,7 +252,7 @@ def serve(fds: list[int], options: Names) -> NoReturn:
     server = Server(Channel(fds[1]))
     try:
         names = load(source, "solution")
-    except BaseException:  # of the program
+    except BaseException:  # raised by the program
         os._exit(EXIT_ERROR)
     server.introduce(names)
     while True:
@@ -278,7 +281,7 @@ class Server:
         return self._objects[content] if tag == "object" else Callback(self, content)
 
     def introduce(self, names: Names) -> None:
-        """Send the tester the names that the program defines: plain values as such, other objects as references."""
+        """Send the tester each name that the program defines, with its plain value or a reference to its object."""
         introduced = {}
         for name, value in names.items():
             if not name.startswith("__") and value is not PREAMBLE.get(name, names):
@@ -293,7 +296,10 @@ class Server:
         self._channel.send(self._do(self._channel.receive()))
 
     def ask(self, number: int, arguments: Any, keywords: Any) -> Any:
-        """Have the tester call one of its functions and return the result; meanwhile answer the tester's requests."""
+        """Make the tester call one of its functions, and return what the function returned.
+
+        Until the tester has sent this result, answer its requests.
+        """
         args, kwargs = encode(list(arguments), self._keep), encode(keywords, self._keep)
         self._channel.send({"call": number, "args": args, "kwargs": kwargs})
         while "returned" not in (message := self._channel.receive()):
@@ -320,7 +326,7 @@ class Server:
 def _text(error: BaseException) -> str:
     try:
         return str(error)[:MESSAGE_CHARACTERS].encode("ascii", "backslashreplace").decode()
-    except BaseException:  # of the program
+    except BaseException:  # raised by the program
         return ""
 
 

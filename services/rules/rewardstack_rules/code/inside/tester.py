@@ -1,7 +1,7 @@
 """Code of a tester's process: run test programs, and forward their calls to the candidate's process.
 
 The candidate is the policy's program. Expected values, comparisons and results stay in the tester, which writes a
-report with one byte for each test: `1` if the test passes, else `0`. A `c` marks the first call of the candidate. If
+report with one byte for each test: `1` if the test passes, else `0`. A `c` marks the first call to the candidate. If
 the tests are invalid, the report ends with `U` and a reason.
 """
 
@@ -119,8 +119,9 @@ class Session:
     def names(self, sources: list[str], entry: str) -> dict[str, Any]:
         """Return the global names for the tests: libraries, and the names that the candidate defines.
 
-        A name of the candidate replaces a built-in name or a standard module only if it is `entry`, or if the tests use
-        no other name of the candidate.
+        A name of the candidate is left out if it hides a built-in name, a standard module or the alias of a library.
+        There are two exceptions. `entry` is never left out. If the tests use none of the names that remain, the names
+        that they do use are kept, except aliases of libraries.
 
         Args:
             sources: the setup and the test programs.
@@ -233,7 +234,7 @@ class Session:
 
 
 def _update(old: Any, new: Any) -> None:
-    """Apply the candidate's changes of a mutable argument to the tester's original."""
+    """Copy the candidate's changes of a mutable argument into the tester's original."""
     if type(old) is not type(new) or not isinstance(old, MUTABLE):
         return
     if isinstance(old, (list, bytearray)):

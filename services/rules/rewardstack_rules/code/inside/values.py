@@ -1,8 +1,8 @@
 """Exchange plain values, as tagged JSON over a socket, between two processes that do not trust each other.
 
-Only values of the types that `encode` supports are sent. Any other object stays in its process, and the other process
-gets a number that refers to it. Values are rebuilt from plain parts, so that the receiver never runs code of the
-sender.
+Only values of the types that `encode` supports are sent. An object of another type stays in its process, and the
+receiver gets a number that refers to it. Values are rebuilt from plain parts, so that the receiver never runs code of
+the sender.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_BYTES = 16 << 20
 """Maximum size of a message, in bytes."""
 MAX_DEPTH = 60
 MAX_FIELDS = 64
-"""Maximum number of fields of a named tuple; one with more is sent as a plain tuple."""
+"""Maximum number of fields of a named tuple. A named tuple with more is sent as a plain tuple."""
 LENGTH = struct.Struct("!I")
 MODULES = (
     *("math", "cmath", "operator", "itertools", "functools", "collections", "string", "re", "datetime", "heapq"),
@@ -42,7 +42,7 @@ NEVER_SENT = frozenset(
 )
 """Built-in functions that are never sent by name, because they access code, files, variables or attributes."""
 LIBRARIES = {"np": "numpy", "pd": "pandas", "sp": "scipy", "sympy": "sympy", "nx": "networkx"}
-"""Libraries by alias; tests may use one if the program has imported it under this alias."""
+"""Libraries by alias. Tests may use a library if the program has imported it under this alias."""
 
 
 class ValueFormatError(Exception):
@@ -228,7 +228,7 @@ class Channel:
         """Send a message; raise ValueError if it is too long, or OSError if the other end is closed."""
         body = json.dumps(message).encode("ascii")
         if len(body) > MAX_BYTES:
-            raise ValueError(f"a value of {len(body)} bytes")
+            raise ValueError(f"a message of {len(body)} bytes is over the limit of {MAX_BYTES}")
         rest = memoryview(LENGTH.pack(len(body)) + body)
         while rest:
             rest = rest[os.write(self._fd, rest) :]
@@ -241,7 +241,7 @@ class Channel:
         try:
             return json.loads(self._exactly(length))
         except (ValueError, RecursionError):
-            raise ValueFormatError("no JSON") from None
+            raise ValueFormatError("not JSON") from None
 
     def _exactly(self, size: int) -> bytes:
         pieces = []
@@ -255,12 +255,14 @@ class Channel:
 
 
 def exception(name: str, message: str, bases: list[str]) -> Exception:
-    """Return a local exception for one that the other process raised; a `RuntimeError` if no built-in type fits.
+    """Return an exception of a built-in type that stands for an exception of the other process.
+
+    The type is the first of `name` and `bases` that names a built-in exception, or `RuntimeError` if none of them does.
 
     Args:
-        name: name of the exception's type.
-        message: the exception's message.
-        bases: names of the type's base classes; the first built-in one replaces a type that is unknown here.
+        name: name of the other exception's type.
+        message: the other exception's message.
+        bases: names of the base classes of the other exception's type.
     """
     for known in (name, *bases):
         kind = getattr(builtins, known, None)

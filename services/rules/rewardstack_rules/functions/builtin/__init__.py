@@ -38,10 +38,10 @@ REFERENCE_FREE_RULES = (length, overlong, repetition, example_math, example_codi
 RANGES = {overlong: (-inf, 0.0)}
 """Ranges of rules whose values are not from 0 to 1."""
 READ_OUTS = {gsm8k: read_out_gsm8k}
-"""By rule, the function that returns what the rule extracts from a sample, to explain a score."""
+"""For some rules, the function that returns what the rule extracts from a sample. Explanations of scores show this."""
 ISOLATED_RULES = (regex_format, json_schema)
-"""Rules that apply a pattern or schema from the request. This can take long, so they run in a process that can be
-killed."""
+"""Rules that apply a pattern or schema from the request. Matching can take very long, so these rules run in a process
+that can be killed."""
 
 
 def built_in_rules(code: CodeSettings | None = None) -> Iterator[Rule]:

@@ -1,6 +1,7 @@
 """`code`: run the policy's program against tests.
 
-This module only describes the rule. The package `rewardstack_rules.code` evaluates it, in its own isolated processes.
+This module only describes the rule. The package `rewardstack_rules.code` runs the tests, in isolated processes that no
+other rule uses.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
+from rewardstack.core.wire import PROGRAMS_OFF
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack_rules.code import RUNNER_VERSION
 from rewardstack_rules.code.extraction import extract_code
@@ -22,10 +24,7 @@ from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.settings import CodeSettings
 
-DISABLED = (
-    "CODE: programs are not run here; set CODE=on where they may be, or CODE_SANDBOX_URL or SANDBOX_FUSION_URL "
-    "(docs/code.md)"
-)
+DISABLED = f"{PROGRAMS_OFF}; set CODE=on if it may, or set CODE_SANDBOX_URL or SANDBOX_FUSION_URL (docs/code.md)"
 DESCRIBE = """
 import importlib.metadata, sys
 print(sys.version, *sorted({f"{one.metadata['Name']}=={one.version}" for one in importlib.metadata.distributions()}))
@@ -46,7 +45,10 @@ def code_rule(settings: CodeSettings | None) -> Rule:
 
 
 def _tools(settings: CodeSettings | None) -> str:
-    """Return hashes of the interpreter and compiler, or of SandboxFusion's URLs; empty if `settings` is None."""
+    """Return hashes of the interpreter and the compiler; empty if `settings` is None.
+
+    If SandboxFusion runs the programs, return a hash of its URLs and of CODE_CXX instead.
+    """
     if settings is None:
         return ""
     if settings.fusion_urls:
@@ -77,7 +79,7 @@ def _interpreter(python: str) -> str:
     try:
         return _hash_output([python, "-s", "-c", DESCRIBE])
     except (OSError, subprocess.SubprocessError) as error:
-        raise SettingsError(f"CODE_PYTHON: {python} is no Python that can be run: {error}", "CODE_PYTHON") from error
+        raise SettingsError(f"CODE_PYTHON: {python} cannot be run as Python: {error}", "CODE_PYTHON") from error
 
 
 @lru_cache
@@ -92,7 +94,7 @@ def _compiler(setting: str) -> str:
     except (OSError, subprocess.SubprocessError) as error:
         if not setting:
             return ""
-        why = f"{setting} is no compiler that can be run: {error}; name one, or install g++"
+        why = f"{setting} cannot be run as a compiler: {error}; set another one, or install g++"
         raise SettingsError(f"{VARIABLE}: {why}", VARIABLE) from error
 
 

@@ -6,7 +6,7 @@ from rewardstack_rules.functions.outcome import Outcome
 
 
 def exact_match(response: str, reference: str) -> Outcome:
-    """Compare two strings without their surrounding white space. Case and inner white space count.
+    """Compare two strings. Ignore surrounding white space, but not case or other white space.
 
     Args:
         response: the policy's text.
@@ -14,4 +14,4 @@ def exact_match(response: str, reference: str) -> Outcome:
     """
     if response.strip() == reference.strip():
         return Outcome(1.0)
-    return Outcome(0.0, "wrong answer: the response is not the reference")
+    return Outcome(0.0, "wrong answer: the response differs from the reference")

@@ -1,11 +1,11 @@
-"""`gsm8k`: 1 if the response's number equals the reference's, else 0.
+"""`gsm8k`: 1 if the number in the response equals the number in the reference, else 0.
 
 If the option `format_score` is set, a wrong number scores that value.
 
 The option `extraction` selects how to find the number in the response (`rewardstack_verifier.extraction`). The option
-`method` selects one of verl's two methods instead, for solutions that end with `#### 42` as in the GSM8K data set.
-`method` and `format_score` are those of verl's `gsm8k.compute_score` (`verl/utils/reward_score/gsm8k.py`). Unlike verl,
-this rule compares numbers by value, and does not accept a fraction, a list or two alternatives (`3 or 4`) as a number.
+`method` selects one of verl's two methods instead: the number after the last `####`, or the last number. `method` and
+`format_score` are those of verl's `gsm8k.compute_score` (`verl/utils/reward_score/gsm8k.py`). Unlike verl, this rule
+compares numbers by value, and does not accept a fraction, a list or two alternatives (`3 or 4`) as a number.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from rewardstack_verifier.bounds import MAX_RESPONSE
 from rewardstack_verifier.question import EXTRACTIONS
 
 METHODS = ("strict", "flexible")
-NO_NUMBER_REASONS = {"strict": "no answer of the form #### number", "flexible": "no number"}
+NO_NUMBER_REASONS = {
+    "strict": "the response has no answer of the form #### number",
+    "flexible": "the response has no number",
+}
 MAX_DIGITS = 64
 """Maximum number of characters of a number, including sign and decimal point; a longer one is wrong."""
 WINDOW = 50_000
@@ -86,7 +89,7 @@ def gsm8k(
     format_reward = options.number("format_score", None, 0, 1)
     expected = _reference_number(reference)
     if expected is None:
-        raise Unscored("the reference holds no number")
+        raise Unscored("the reference has no number")
     found = _find_number(response, how, is_method=is_method)[0]
     if found is None:
         return _outcome(format_reward, 0.0, 0.0, NO_NUMBER_REASONS[how] if is_method else _no_number_reason(response))
@@ -113,17 +116,17 @@ def read_out(response: str, references: Sequence[str], extra: Mapping[str, Any])
 
 
 def _search_mode(options: Fields) -> tuple[str, bool]:
-    """Return how to find the number, and whether this is one of verl's methods (else an extraction mode)."""
+    """Return an extraction mode and False, or one of verl's methods and True."""
     extraction = options.choice("extraction", EXTRACTIONS)
     if options.get("method") is None:
         return extraction, False
     if options.get("extraction") is not None:
-        raise field_error("method", "leave it out, or extraction")
+        raise field_error("method", "set either method or extraction, not both")
     return options.choice("method", METHODS), True
 
 
 def _no_number_reason(response: str) -> str:
-    return "response too long" if len(response) > MAX_RESPONSE else "no answer that is a number"
+    return "the response is too long" if len(response) > MAX_RESPONSE else "the response has no answer that is a number"
 
 
 def _reference_number(reference: str) -> str | None:
@@ -169,7 +172,7 @@ def _parse_number(text: str) -> str | None:
 
 
 def _last_number(text: str) -> str | None:
-    """Return the last match of `DIGITS`; None if there is none or it is not a number, such as `1/2`."""
+    """Return the last match of `DIGITS` if it is a number; None if it is not (`1/2`), or if nothing matches."""
     last = None
     for match in DIGITS.finditer(text):
         last = match

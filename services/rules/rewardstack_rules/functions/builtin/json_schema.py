@@ -32,7 +32,7 @@ THINK_END = "</think>"
 
 
 def json_schema(response: str, reference: str | None = None, *, schema: Any) -> Outcome:
-    """Validate the JSON in the last closed block with a tag of `LABELS`, or the whole response if there is none.
+    """Validate the JSON in the last closed block with a tag of `LABELS`. Without such a block, validate the response.
 
     Args:
         response: the policy's text; everything before the last `</think>` is ignored.
@@ -53,7 +53,7 @@ def json_schema(response: str, reference: str | None = None, *, schema: Any) -> 
     except RecursionError:
         return Outcome(0.0, "the JSON is too deeply nested")
     except ValueError:
-        return Outcome(0.0, "the response is no JSON, and no fenced block of it is")
+        return Outcome(0.0, "neither the response nor its last fenced block is JSON")
     if _is_deeper(value, MAX_NESTING):
         return Outcome(0.0, "the JSON is too deeply nested")
     return _validate(validator, value)
@@ -63,9 +63,11 @@ def _validate(validator: Any, value: Any) -> Outcome:
     try:
         error = next(validator.iter_errors(value), None)
     except Unresolvable as failure:
-        raise field_error("schema", "a $ref leads out of the schema; put what it means into $defs") from failure
+        raise field_error(
+            "schema", "a $ref leads out of the schema; copy the referenced schema into $defs"
+        ) from failure
     except RecursionError as failure:
-        raise field_error("schema", "refers to itself without end") from failure
+        raise field_error("schema", "has a $ref that recurses endlessly") from failure
     except (ValueError, re.error) as failure:  # malformed URIs and patterns, which `check_schema` may accept
         raise field_error("schema", f"cannot be used: {str(failure)[:100]}") from failure
     if error is None:
@@ -87,14 +89,14 @@ def _validator(text: str) -> Any:
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise field_error("schema", "is no JSON that can be read") from error
+        raise field_error("schema", "is not valid JSON") from error
     if not isinstance(schema, dict) or not isinstance(schema.get("$schema", ""), str):
         raise field_error("schema", "must be a JSON Schema: an object, or its text")
     try:
         kind = validator_for(schema, default=Draft202012Validator)
         kind.check_schema(schema)
     except SchemaError as error:
-        raise field_error("schema", f"is no JSON Schema: {error.message[:100]}") from error
+        raise field_error("schema", f"is not a valid JSON Schema: {error.message[:100]}") from error
     except ValueError as error:
         raise field_error("schema", f"cannot be used: {str(error)[:100]}") from error
     except RecursionError as error:
@@ -135,4 +137,4 @@ def _members(value: dict[str, Any] | list[Any]) -> Iterator[Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")

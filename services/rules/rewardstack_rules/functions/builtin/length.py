@@ -2,11 +2,13 @@
 
     value = max(0, 1 - d / b)
 
-d is the distance of the length from the interval [min_length, max_length], 0 within it. b is the `length_buffer`, by
-default the bound that the length exceeds or falls below. With a target length, both bounds equal the target, and the
-value is 1 plus the linear length penalty of L1-Exact (Aggarwal and Welleck 2025, arXiv:2503.04697) with
-alpha = 1 / length_buffer, but at least 0. With max_length = L_max - L_cache and length_buffer = L_cache, the value is 1
-plus DAPO's soft overlong punishment (Yu et al. 2025, arXiv:2503.14476, equation 13). Both papers count tokens.
+d is the distance of the length from the interval [min_length, max_length]; within the interval, it is 0. b is the
+`length_buffer`, by default the bound that the length exceeds or falls below.
+
+If there is a target length, both bounds equal the target. The value is then 1 plus the linear length penalty of
+L1-Exact (Aggarwal and Welleck 2025, arXiv:2503.04697) with alpha = 1 / length_buffer, but at least 0. With
+max_length = L_max - L_cache and length_buffer = L_cache, the value is 1 plus DAPO's soft overlong punishment (Yu et al.
+2025, arXiv:2503.14476, equation 13). Both papers count tokens.
 """
 
 from __future__ import annotations
@@ -63,9 +65,9 @@ def _bounds(options: Fields) -> tuple[float, float]:
         options.number(name, None, 1, LONGEST) for name in ("target_length", "min_length", "max_length")
     )
     if exact is None and shortest is None and longest is None:
-        raise field_error("target_length", "missing; give it, min_length or max_length")
+        raise field_error("target_length", "missing; set target_length, min_length or max_length")
     if exact is not None and (shortest is not None or longest is not None):
-        raise field_error("target_length", "leave it out, or min_length and max_length")
+        raise field_error("target_length", "set either target_length, or min_length and max_length")
     if exact is not None:
         return exact, exact
     bounds = shortest or 0.0, longest or math.inf

@@ -23,16 +23,19 @@ def multiple_choice(response: str, reference: str, extraction: str | None = None
 
     Raises:
         Unscored: the reference is not a letter from A to J.
-        RequestError: `extraction` has another value.
+        RequestError: `extraction` is not one of its three values.
     """
     mode = Fields({"extraction": extraction}).choice("extraction", EXTRACTIONS)
     expected = _REFERENCE.fullmatch(reference.translate(FULL_WIDTH))
     if expected is None:
-        raise Unscored("the reference is no letter from A to J")
+        raise Unscored("the reference is not a letter from A to J")
     letters = chosen_letters(response, mode)
     if len(letters) != 1:
         return Outcome(
-            0.0, f"the answer names several letters: {letters}" if letters else "no answer that is a letter from A to J"
+            0.0,
+            f"the answer names several letters: {letters}"
+            if letters
+            else "the response has no answer that is a letter from A to J",
         )
     letter = expected["letter"].upper()
     return Outcome(1.0) if letters == letter else Outcome(0.0, f"wrong answer: {letters}, the reference is {letter}")

@@ -27,8 +27,8 @@ def overlong(
     Args:
         response: unused; the text does not show the number of tokens.
         reference: unused.
-        completion_tokens: number of tokens of the response. rewardstack's integrations of TRL, ms-swift and slime and
-            its reward manager for verl set it.
+        completion_tokens: number of tokens of the response. It is set by rewardstack's integrations of TRL, ms-swift
+            and slime, and by its reward manager for verl.
         max_response_length: the trainer's maximum number of tokens of a response.
         overlong_buffer: number of tokens before `max_response_length` at which the punishment begins.
         overlong_penalty: punishment of a response of `max_response_length` tokens; by default 1.
@@ -45,9 +45,9 @@ def overlong(
         }
     )
     tokens = _length(options, "completion_tokens", 0, "the trainer has to pass the number of tokens")
-    limit = _length(options, "max_response_length", 1, "give the trainer's limit")
+    limit = _length(options, "max_response_length", 1, "set it to the trainer's limit")
     buffer = _length(
-        options, "overlong_buffer", 1, "give the number of tokens before the limit at which the punishment begins"
+        options, "overlong_buffer", 1, "set it to the number of tokens before the limit at which the penalty begins"
     )
     penalty = options.number("overlong_penalty", 1.0, 0, 1e6)
     if buffer > limit:

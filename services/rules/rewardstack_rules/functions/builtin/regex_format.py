@@ -53,4 +53,4 @@ def _compile(pattern: str) -> re.Pattern[str]:
             warnings.simplefilter("ignore")  # do not log warnings about the caller's pattern
             return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise field_error("pattern", f"is no regular expression: {str(error)[:100]}") from error
+        raise field_error("pattern", f"is not a valid regular expression: {str(error)[:100]}") from error

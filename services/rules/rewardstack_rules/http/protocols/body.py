@@ -26,7 +26,8 @@ JSON_TYPES: dict[type, str] = {
 LEVELS = 128
 """Number of levels to which JSON is pruned if it is too deep for Python's parser.
 
-This is more than a sample may have (`json_types.MAX_DEPTH`), so a pruned sample still becomes unscored as too deep.
+A sample may have at most `json_types.MAX_DEPTH` levels, which is fewer. So a pruned sample is still too deep, and
+becomes unscored.
 """
 MAX_BRACKETS = 2**22
 """Maximum number of opening brackets in JSON that is pruned. Pruning that many takes about a second."""
@@ -148,7 +149,7 @@ def read_rows(body: Mapping[str, Any], required: Sequence[str], optional: Sequen
         optional: names of lists that may be missing or null; their cells are then None.
 
     Raises:
-        ApiError: 400; a list is missing, is not a list, or its length differs from that of the first.
+        ApiError: 400; a column is missing or is not a list, or two columns differ in length.
     """
     columns = {name: read_field(body, name, list) for name in required}
     count = len(columns[required[0]])
@@ -156,7 +157,8 @@ def read_rows(body: Mapping[str, Any], required: Sequence[str], optional: Sequen
         columns[name] = read_field(body, name, list) if body.get(name) is not None else [None] * count
     for name, column in columns.items():
         if len(column) != count:
-            raise ApiError(400, f"{name}: {len(column)} of them for {count} {required[0]}", name)
+            lengths = f"{name} has {len(column)} entries, but {required[0]} has {count}"
+            raise ApiError(400, f"{lengths}; send lists of the same length", name)
     return list(zip(*columns.values(), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""`POST /get_reward`: rewards for three trainers. The server recognizes each by a key that only its bodies have.
+"""`POST /get_reward`: rewards for three trainers. Each trainer is recognized by a key that only its bodies have.
 
 | key | trainer |
 | --- | --- |
@@ -26,7 +26,7 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], Response]] = {
     "response": slime.answer,
 }
 FORMS = (
-    "prompts and responses (Align-Anything), query, prompts and labels (OpenRLHF), "
+    "prompts and responses (Align-Anything); query, prompts and labels (OpenRLHF); "
     "or prompt, response and label (slime)"
 )
 

@@ -33,7 +33,7 @@ blueprint = Blueprint("nemo_gym", __name__)
 REFERENCE_FIELDS = ("expected_answer", "ground_truth", "answer", "label")
 """Fields of an environment that may hold the reference. The first one present is used."""
 NOT_EXTRA = ("responses_create_params", "response", "reward_type")
-"""Fields of a body that reward functions do not get as fields of `extra_info`."""
+"""Fields of a body that are not passed to reward functions in `extra_info`."""
 FAILURE_CLASS = "judge_failed"
 REPLY_FIELDS = (
     "reward",
@@ -56,7 +56,7 @@ def seed_session() -> Response:
 
 @blueprint.post("/verify")
 def verify() -> Response:
-    """Reply with the body and `reward`. If the sample is `failed` or `unscored`, add fields that exclude it.
+    """Reply with the body and `reward`. If the sample is `failed` or `unscored`, mark it for exclusion in NeMo Gym.
 
     An `unscored` sample without a value, as with the error policy `none`, gets the error 400 instead.
     """

@@ -1,7 +1,7 @@
 """Compute statistics of verified responses, per task and in total, as NeMo Gym's `nemo_gym/reward_profile.py` does.
 
-The statistics have the names and the order of those of NeMo Gym's `compute_aggregate_metrics`, which also omits the
-same ones, but they are computed without pandas.
+The statistics have the same names and order as in NeMo Gym's `compute_aggregate_metrics`, and a statistic is omitted
+in the same cases. Unlike NeMo Gym, this module does not need pandas.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def aggregate(responses: Sequence[Any]) -> dict[str, Any]:
             field `response`, only `usage` is read.
 
     Raises:
-        ApiError: 400; a response is not an object, has an invalid number, or repeats another's task and rollout.
+        ApiError: 400; a response is not an object, has an invalid number, or has the indices of an earlier response.
     """
     tasks: dict[int, dict[int, tuple[Row, Row]]] = defaultdict(dict)
     for at, response in enumerate(responses):
@@ -97,7 +97,7 @@ STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def _response_numbers(response: Mapping[str, Any], where: str) -> tuple[Row, Row]:
-    """Return the numbers of a response twice: in NeMo Gym's order of statistics, and in its order of `rollout_infos`.
+    """Return the numbers of a response twice: in NeMo Gym's order for statistics, and in its order for `rollout_infos`.
 
     The reward of a failed sample is omitted, because NeMo Gym's collector excludes such samples.
     """

@@ -2,7 +2,7 @@
 
 The body is `{"query": [prompt + response], "prompts", "labels"}`, the reply is `{"rewards", "scores", "extra_logs",
 "statuses"}`. Empty lists are accepted, because OpenRLHF distributes its queries over several servers, and versions
-before 0.11.2 send empty lists to all but the first.
+before 0.11.2 send empty lists to all servers but the first.
 """
 
 from __future__ import annotations

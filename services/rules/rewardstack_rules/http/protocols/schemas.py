@@ -49,12 +49,15 @@ def closed_record(required: Mapping[str, Schema], optional: Mapping[str, Schema]
 
 
 def name_schema(names: Sequence[str]) -> Schema:
-    """Return the schema of a name. It lists `names` and allows any other string, because a route may accept it."""
+    """Return the schema of a name. It lists `names`, but allows any string, because the name can be that of a route."""
     return {"anyOf": [{"enum": list(names)}, TEXT]}
 
 
 def string_matching(pattern: re.Pattern[str]) -> Schema:
-    """Return the schema of a string that matches `pattern`, which ends with `\\Z`; JSON Schema has only `$`."""
+    """Return the schema of a string that matches `pattern`.
+
+    The pattern ends with `\\Z`, which becomes `$`, because JSON Schema has no `\\Z`.
+    """
     return {"type": "string", "pattern": pattern.pattern.removesuffix("\\Z") + "$"}
 
 
@@ -62,8 +65,8 @@ MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(OBJECT)
 PROMPT: Schema = {"anyOf": [TEXT, MESSAGES]}
 REFERENCES = [{"type": "null"}, TEXT, NUMBER, array(TEXT)]
 REFERENCE: Schema = {"anyOf": [*REFERENCES, record({"target": {"anyOf": REFERENCES}}), OBJECT, array(OBJECT)]}
-"""A reference or a list of references, alone or as the field `target` of an object; or the tests of a program, as an
-object or a list of objects."""
+"""The reference of a sample: null, a single reference or a list of references. Each of these may also be the field
+`target` of an object. For programs, the reference is the tests: an object or a list of objects."""
 CRITERION: Schema = {"anyOf": [TEXT, OBJECT]}
 RUBRIC: Schema = {"anyOf": [TEXT, array(CRITERION), OBJECT]}
 JUDGE_OPTIONS: dict[str, Schema] = {
@@ -97,7 +100,8 @@ REWARDS = {"rewards": array(NUMBER), "statuses": array(STATUS)}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 USAGE = closed_record({**dict.fromkeys(Usage._fields, COUNT), "uncounted": {"type": "integer"}})
 """Requests and tokens of a score. `uncounted` is the number of requests minus the number of replies that reported
-tokens. If a request is counted in one score, and its reply in a later one, the later score has a negative number."""
+tokens. If a request is counted in one score, and its reply in a later score, `uncounted` can be negative in the later
+score."""
 SCORE = closed_record(
     {
         "value": nullable(NUMBER),

@@ -21,8 +21,8 @@ from rewardstack_rules.scoring.cancellation import always_wanted
 
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
-"""Bytes charged for a sample in addition to its text. With score and reply, a sample takes up to 3 kB of memory, and a
-charged byte means about four bytes of memory (`admission.VALUE_BYTES`)."""
+"""Bytes charged for a sample in addition to its text. A sample, its score and its part of the reply take up to 3 kB of
+memory, and a charged byte means about four bytes of memory (`admission.VALUE_BYTES`)."""
 EXPLANATION_COPIES = 8
 """Approximate number of copies of a sample's text in memory during an explanation."""
 
@@ -70,8 +70,9 @@ def score_samples(
 
     Args:
         samples: the samples to score.
-        limit: seconds that the caller waits, from the request's body; the deadline header applies as well.
-        outlives_client: whether scoring continues, for the cache, after the client closes the connection.
+        limit: seconds that the caller waits, as stated in the request's body; None if the body states none. If there is
+            also a deadline header, the shorter time applies.
+        outlives_client: whether to finish and cache the scores even if the client closes the connection.
 
     Raises:
         ApiError: 400 if the deadline header is malformed; 413 if there are too many samples.
@@ -102,7 +103,7 @@ def explain_sample(sample: Request, *, rescore: bool) -> Explanation:
 
     Args:
         sample: a sample from `score.read_sample`.
-        rescore: whether to score a sample with a cached score again for the steps; the score stays the cached one.
+        rescore: whether to score the sample again if its score is cached, to get the steps. The cached score is kept.
 
     Raises:
         ApiError: 400; the deadline header is malformed.

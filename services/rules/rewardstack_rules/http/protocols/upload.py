@@ -70,9 +70,10 @@ def _parse_lines(pieces: Iterable[bytes]) -> Iterator[Any]:
 
 
 def _body_lines() -> Iterator[bytes]:
-    """Yield the body in pieces, as `read_pieces`; charge each piece to the budget while it is in use."""
+    """Yield the body in pieces, as `read_pieces` does. Charge each piece to the budget while it is in use."""
     limit = g.charge.max_bytes
-    # Flask silently truncates a body without a Content-Length at this limit. One byte more shows that it is too long.
+    # If a body has no Content-Length, Flask silently truncates it at `max_content_length`. So allow one byte more than
+    # the limit: if that byte arrives, the body is too long.
     request.max_content_length = limit + 1
     read = 0
     try:
@@ -88,7 +89,10 @@ def _body_lines() -> Iterator[bytes]:
 
 
 class _ChargedStream:
-    """A form's stream that charges the bytes read to the budget, because containers keep temporary files in memory."""
+    """A form's stream that charges the bytes read to the budget.
+
+    Flask writes these bytes to a temporary file, and containers keep temporary files in memory.
+    """
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -105,7 +109,10 @@ class _ChargedStream:
 
 
 def _file_lines() -> Iterator[bytes]:
-    """Return the only file in a form in pieces, as `read_pieces`. Flask has stored it in a temporary file by then."""
+    """Return the only file of the form, in pieces as from `read_pieces`.
+
+    Before this function returns, Flask stores the whole file as a temporary file.
+    """
     request.max_content_length = g.charge.max_bytes
     try:
         request.stream = cast(IO[bytes], _ChargedStream(request.stream))
