@@ -76,10 +76,14 @@ def scored_while(server: RewardServer, name: str, disturb: Callable[[], None]) -
 def test_killed_parts(code_server: RewardServer) -> None:
     """A killed launcher, runner or process of a program loses no sample and changes no score."""
 
+    kept: list[psutil.Process] = []
+
     def victim(name: str) -> psutil.Process:
+        if not (kept and kept[0].is_running()):  # searched once: a search of all processes takes longer than a program
+            kept[:] = [launcher()]
         if name == "program":
-            return launcher().children()[0]
-        return launcher() if name == "launcher" else launcher().parents()[0]
+            return kept[0].children()[0]
+        return kept[0] if name == "launcher" else kept[0].parents()[0]
 
     def kill(name: str) -> bool:
         with suppress(psutil.NoSuchProcess, IndexError, ValueError):  # there is none now, or it has just ended
