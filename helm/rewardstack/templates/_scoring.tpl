@@ -72,7 +72,7 @@ checksum/settings: {{ list (include "rewardstack.settings" .) (include "rewardst
 {{- $_ := set $variables (printf "%s_FILE" (upper .)) (printf "/run/secrets/rewardstack/%s" .) }}
 {{- end }}
 {{- if and .root.Values.rewardModel.model (hasKey $variables "LLM_JUDGE_SERVER_API_KEY_FILE") }}
-{{- /* It is asked at the judge's port. */}}
+{{- /* The reward model is reached at the judge's port, with the judge's key. */}}
 {{- $_ := set $variables "REWARD_MODEL_SERVER_API_KEY_FILE" $variables.LLM_JUDGE_SERVER_API_KEY_FILE }}
 {{- end }}
 {{- $entries := list }}
