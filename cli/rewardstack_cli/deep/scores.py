@@ -89,9 +89,10 @@ def _require_cache(stack: Stack) -> None:
 
 async def _check_cached(stack: Stack, *, direct: bool) -> str:
     samples = [sample for sample in make_samples(*stack.services) if sample.cacheable]
+    # Even these first scores may be reported as cached: a slow request is sent again, and the second reply, if it comes
+    # first, may have the score that the first request left in the cache.
     first = await stack.score(samples, direct=direct)
     require_right(samples, first)
-    require(not any(one.cached for one in first), "new samples are reported as cached")
     await wait_until_cached(stack, samples, first, direct=direct)
     return f"{len(samples)} of {len(samples)} read from the cache"
 
