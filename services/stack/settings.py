@@ -235,7 +235,10 @@ def run_dir(root: Path, environ: Mapping[str, str] = os.environ) -> str:
         return local.get("RUN_DIR") or read_dotenv(root / ".env").get("RUN_DIR") or default
     except (StackError, OSError) as error:
         problem = explain_os_error(error).problem
-        say(f"warning: {problem}; looking for a running stack in {default}; set RUN_DIR if it is elsewhere", sys.stderr)
+        say(
+            f"warning: {problem}; looking for a running stack in {default}; set RUN_DIR if it is in another folder",
+            sys.stderr,
+        )
         return default
 
 

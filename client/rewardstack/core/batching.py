@@ -76,31 +76,24 @@ class _Wait:
 
     Args:
         count: number of items.
-
-    Attributes:
-        done: is set when all items have outcomes.
     """
 
-    __slots__ = ("_missing", "done")
+    __slots__ = ("_done", "_missing")
 
     def __init__(self, count: int) -> None:
         self._missing = count
-        self.done = asyncio.get_running_loop().create_future()
-        self._set_done()
+        self._done = asyncio.get_running_loop().create_future()
 
     def count_outcome(self) -> None:
         """Record that an item has its outcome."""
         self._missing -= 1
-        self._set_done()
-
-    def _set_done(self) -> None:
-        if not self._missing and not self.done.done():
-            self.done.set_result(None)
+        if not self._missing:
+            self._done.set_result(None)
 
     async def until(self, deadline: Deadline | SharedDeadline) -> None:
         """Wait until all items have outcomes, or until `GRACE` after the deadline, which may change meanwhile."""
         while self._missing and (left := deadline.remaining() + GRACE) > 0:
-            await asyncio.wait((self.done,), timeout=left if left < math.inf else None)
+            await asyncio.wait((self._done,), timeout=left if left < math.inf else None)
 
 
 @dataclass(slots=True, eq=False)

@@ -95,7 +95,7 @@ _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
 _DENIAL_BEFORE = re.compile(
     r"\b(?:not|none of|all but|cannot|can't|neither|wrong|incorrect)\b[^.\n]{0,40}\Z", re.IGNORECASE
 )
-"""A negation before a match of `_IS_CORRECT`, as in "not (A) is correct"; the match then gives no answer."""
+"""A negation before a match of `_IS_CORRECT`, as in "not (A) is correct"; the match is then not an answer."""
 _LAST = re.compile(
     r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*"
     r"|\bit(?:['\u2019]s|\sis|\smust\sbe)\s(?P<closing>[A-J])[.!]?\s*\Z"

@@ -56,7 +56,7 @@ class Criterion(NamedTuple):
     """One criterion of a rubric.
 
     Args:
-        name: name of the criterion, also in the score's `parts`. If the sample gives no valid name, or the same name to
+        name: name of the criterion, also in the score's `parts`. If the sample has no valid name, or the same name for
             several criteria, this is the number of the criterion.
         text: the text of the criterion, in one line.
         points: points for a response that meets the criterion; below 0 for an undesired property.

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from rewardstack.cache.key import Key
@@ -331,12 +331,10 @@ class Judge(Relayable[Plan]):
     async def _verdict(self, plans: Sequence[Plan], model: Model, deadline: SharedDeadline) -> list[Verdict]:
         """Return the best verdict over the references."""
         [plan] = plans
+        request = partial(self.calls.verdict, plan, model, deadline=deadline)
         if len(plan.references) == 1:
-            return [await self.calls.verdict(plan, model, plan.references[0], deadline)]
-        return [max(await self._verdicts(plan, model, deadline), key=lambda one: one.value)]
-
-    async def _verdicts(self, plan: Plan, model: Model, deadline: SharedDeadline) -> list[Verdict]:
-        return await gather_all(self.calls.verdict(plan, model, one, deadline) for one in plan.references)
+            return [await request(plan.references[0])]
+        return [max(await gather_all(map(request, plan.references)), key=lambda one: one.value)]
 
     def _failed_score(self, error: ServiceError, plan: Plan) -> Score:
         if isinstance(error, RejectedError):
