@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -46,8 +46,9 @@ SERVERS = {
 file instead of the environment."""
 SERVER_VARIABLES = ("REWARD_SERVER_API_KEYS",)
 """Variables of the reward server that look like misspelled variables of the client, but are not reported as such."""
-SPELLINGS = {name.replace("REWARD_SERVER_", "REWARDSTACK_"): name for name in READ} | {name: name for name in READ}
-"""Maps each variable's name, and probable misspellings such as `REWARDSTACK_URL`, to the variable."""
+
+_reported: set[str] = set()
+"""Misspelled variables that this process has already logged."""
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +151,7 @@ class Settings:
                 the error names the variable.
         """
         if environ is os.environ:
-            _warn_of_misspelled()
+            warn_of_misspelled()
         settings = _parse(tuple(environ.get(name, "") for name in READ))
         if not settings.endpoints:
             return settings
@@ -172,11 +173,28 @@ class Settings:
 
 
 @cache
-def _warn_of_misspelled() -> None:
-    """Log once per process which variables of the environment look like misspelled settings."""
-    unset = {spelling: name for spelling, name in SPELLINGS.items() if name not in os.environ}
-    for name, meant in find_misspelled(os.environ, unset, {*READ, *SERVER_VARIABLES}).items():
-        log.warning("unknown variable %r: did you mean %r?", name, meant)
+def warn_of_misspelled(names: tuple[str, ...] = tuple(READ)) -> None:
+    """Log which variables of the environment look like misspelled settings, each once per process.
+
+    Args:
+        names: the settings that this process reads.
+    """
+    for name, meant in misspelled_variables(names).items():
+        if name not in _reported:
+            _reported.add(name)
+            log.warning("unknown variable %r: did you mean %r?", name, meant)
+
+
+def misspelled_variables(names: Iterable[str] = READ) -> dict[str, str]:
+    """Return the misspelled variables of the environment, each with the setting that is probably meant and not set.
+
+    Args:
+        names: the settings with which the variables are compared. `REWARDSTACK_URL` counts as a misspelling of
+            `REWARD_SERVER_URL`.
+    """
+    unset = [name for name in names if name not in os.environ]
+    short = {name.replace("REWARD_SERVER_", "REWARDSTACK_"): name for name in unset}
+    return find_misspelled(os.environ, short | {name: name for name in unset}, {*names, *TABLE, *SERVER_VARIABLES})
 
 
 @lru_cache(maxsize=16)

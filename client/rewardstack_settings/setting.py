@@ -16,6 +16,16 @@ SERVICE_LINK = "tcp://"
 MIN_SIMILARITY = 0.9
 """Minimum similarity, from 0 to 1, at which a variable counts as a misspelling of a setting."""
 
+COMMON_MISTAKES = {
+    "EMBEDDING_SERVER": "EMBEDDING_SERVER_URL",
+    "LLM_JUDGE_SERVER": "LLM_JUDGE_SERVER_URL",
+    "LLM_JUDGE_URL": "LLM_JUDGE_SERVER_URL",
+    "REWARD_MODEL_SERVER": "REWARD_MODEL_SERVER_URL",
+    "REWARD_SERVER": "REWARD_SERVER_URL",
+}
+"""Wrong names that users write although they are not similar enough to a setting, each with the setting that is
+meant."""
+
 
 class InvalidSetting(ValueError):
     """The value of a setting is invalid.
@@ -126,8 +136,16 @@ def find_misspelled(environ: Mapping[str, str], spellings: Mapping[str, str], kn
             not reported.
     """
     return {
-        name: spellings[close[0]]
+        name: meant
         for name, value in environ.items()
         if name.removesuffix("_FILE") not in known and not value.startswith(SERVICE_LINK)
-        if (close := get_close_matches(name.upper(), spellings, n=1, cutoff=MIN_SIMILARITY))
+        if (meant := _find_meant(name, spellings))
     }
+
+
+def _find_meant(name: str, spellings: Mapping[str, str]) -> str:
+    """Return the setting that is probably meant by an unknown name; empty if there is none."""
+    if (meant := COMMON_MISTAKES.get(name, "")) in spellings:
+        return meant
+    close = get_close_matches(name.upper(), spellings, n=1, cutoff=MIN_SIMILARITY)
+    return spellings[close[0]] if close else ""

@@ -60,7 +60,7 @@ RENAMED = {
 }
 """Current names of settings, by former or commonly used name."""
 
-PREFIXES = ("REWARD_", "GATEWAY_", "JUDGE_", "EMBEDDING_")
+PREFIXES = ("REWARD_", "GATEWAY_", "JUDGE_", "LLM_JUDGE_", "EMBEDDING_")
 """Prefixes of this project's variables. Former names with other prefixes are ignored in the environment, because other
 software may set them."""
 EXTRA_VARIABLES = ("COMPOSE_PROJECT_NAME", "HF_TOKEN")

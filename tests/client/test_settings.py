@@ -9,7 +9,7 @@ import pytest
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.errors import SettingsError
-from rewardstack.settings import DEFAULTS, Settings, _warn_of_misspelled, parse_urls, read_api_key
+from rewardstack.settings import DEFAULTS, Settings, parse_urls, read_api_key, warn_of_misspelled
 from services.stack.settings_table import TABLE
 from tests.support.endpoints import write_endpoints
 from tests.support.table import Table
@@ -42,6 +42,8 @@ def test_misspelled_variables(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Lo
         "REWARDSTACK_TIMOUT": "REWARD_SERVER_TIMEOUT",
         "REWARDSTACK_URL": "REWARD_SERVER_URL",
         "REWARDSTACK_ROUTE": "REWARDSTACK_ROUTES",
+        "REWARD_SERVER": "REWARD_SERVER_URL",
+        "LLM_JUDGE_URL": "LLM_JUDGE_SERVER_URL",
     }
     links = [f"{name}_SERVER_{end}" for name in ("REWARD", "LLM_JUDGE") for end in ("PORT", "HOST", "SERVICE_PORT")]
     unrelated = ["REWARD_MODEL_PATH", "EMBEDDING_URL", "LLM_MODEL", "REWARD_CACHE_DIR", *links]
@@ -53,7 +55,8 @@ def test_misspelled_variables(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Lo
                 patch.delenv(name, raising=False)
             for name in names:
                 patch.setenv(name, DEFAULTS.get(name, ""))
-            _warn_of_misspelled.cache_clear()
+            patch.setattr("rewardstack.settings._reported", set())
+            warn_of_misspelled.cache_clear()
             caplog.clear()
             Settings.from_env()
             Settings.from_env()

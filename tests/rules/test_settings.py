@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from rewardstack.errors import ConfigError
+from rewardstack.settings import warn_of_misspelled
 from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.scoring.evaluator import Evaluator
-from rewardstack_rules.settings import Settings
+from rewardstack_rules.settings import Settings, warn_of_misspelled_settings
+from services.stack.settings_table import TABLE as STACK_TABLE
 from tests.rules.conftest import clean_environment
 from tests.support.servers import free_port
 
@@ -55,6 +57,27 @@ def test_lists(tmp_path: Path) -> None:
 def test_address(environment: dict[str, str], address: str) -> None:
     """Host and port, or the Unix socket, become the address that gunicorn listens on."""
     assert Settings.from_env(environment).address == address
+
+
+def test_misspelled_variables(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Each variable that is nearly one of the server's or the client's is named once, and no variable of the stack."""
+    meant = {
+        "REWARD_FUNCTION": "REWARD_FUNCTIONS",
+        "REWARD_FUNCTONS": "REWARD_FUNCTIONS",
+        "REWARD_SERVER_API_KYES": "REWARD_SERVER_API_KEYS",
+        "LLM_JUDGE_URL": "LLM_JUDGE_SERVER_URL",
+    }
+    for name in os.environ.keys() & STACK_TABLE.keys():
+        monkeypatch.delenv(name)
+    for name in (*meant, *(f"{name}_FILE" for name in STACK_TABLE)):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setattr("rewardstack.settings._reported", set())
+    warn_of_misspelled.cache_clear()
+
+    warn_of_misspelled_settings()
+    warn_of_misspelled()
+
+    assert caplog.messages == [f"unknown variable {wrong!r}: did you mean {right!r}?" for wrong, right in meant.items()]
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,7 @@ def test_misspelt() -> None:
         "JUDGE_REPLICA": "JUDGE_REPLICAS",
         "REWARD_WORKER": "REWARD_WORKERS",
         "GATEWAY_TIMEOUTS": "GATEWAY_TIMEOUT",
+        "LLM_JUDGE_URL": "LLM_JUDGE_SERVER_URL",
     }
     others = {
         **dict.fromkeys((*TABLE, *(f"{name}_FILE" for name in TABLE)), "1"),

@@ -22,7 +22,7 @@ from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError
 from rewardstack_rules.logs import LOGGING
 from rewardstack_rules.process import import_path, module_command
-from rewardstack_rules.settings import SECRETS, Settings
+from rewardstack_rules.settings import SECRETS, Settings, warn_of_misspelled_settings
 
 log = logging.getLogger("rewardstack_rules")
 SERVER_LIBRARIES = ("Flask", "Werkzeug", "gunicorn", "limits", "prometheus_client", "rapidfuzz", "redis", "rq")
@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             run_gunicorn()
         from rewardstack_rules.http.threaded_server import serve
 
+        warn_of_misspelled_settings()
         serve(settings)
     except ConfigError as error:
         sys.exit(f"{program}: {error}")

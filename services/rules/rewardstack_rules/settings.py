@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rewardstack.errors import SettingsError
-from rewardstack.settings import read
+from rewardstack.settings import READ as CLIENT_READ
+from rewardstack.settings import read, warn_of_misspelled
 from rewardstack.settings_table import TABLE as CLIENT_TABLE
 from rewardstack_rules.confinement.syscalls import ADDABLE, GROUPS
 from rewardstack_rules.isolation.config import usable_cores
@@ -203,6 +204,11 @@ class Settings(RuleSettings):
             worker_metrics_port=value["WORKER_METRICS_PORT"],
             reload=value["RELOAD"] == "on",
         )
+
+
+def warn_of_misspelled_settings() -> None:
+    """Log which variables of the environment look like misspelled settings of the server, each once per process."""
+    warn_of_misspelled((*READ, *CLIENT_READ))
 
 
 def _code(value: Mapping[str, Any]) -> CodeSettings | None:

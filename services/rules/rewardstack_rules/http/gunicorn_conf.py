@@ -22,7 +22,7 @@ from rewardstack_rules.metrics.directory import IN_MEMORY, clear_counts, make_me
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.pools import restart_pools, start_pools
 from rewardstack_rules.scoring.reward_type import is_built_in, unknown_reward_type
-from rewardstack_rules.settings import SECRETS, Settings
+from rewardstack_rules.settings import SECRETS, Settings, warn_of_misspelled_settings
 
 CONNECTIONS = 1000
 """Maximum number of connections of a worker, in addition to those of slow requests (REWARD_WAITING_REQUESTS)."""
@@ -50,6 +50,7 @@ def on_starting(server: Any) -> None:
     raise_open_file_limit()  # a worker's connections alone may be 2,000
     return_memory()
     clear_counts(Path(_metrics_dir))
+    warn_of_misspelled_settings()
     _check_reward_type(server)
     if _settings.reload:
         # Import the application's modules here, so that the new workers of each reload need not import them.

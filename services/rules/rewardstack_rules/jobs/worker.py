@@ -37,7 +37,7 @@ from rewardstack_rules.metrics.isolation import isolation_collectors
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.pools import start_pools
 from rewardstack_rules.scoring.reload import Reloader
-from rewardstack_rules.settings import SECRETS, Settings
+from rewardstack_rules.settings import SECRETS, Settings, warn_of_misspelled_settings
 
 LIFE_SECONDS = 60
 """Seconds without a heartbeat after which RQ no longer lists a worker. Workers send heartbeats more often."""
@@ -94,6 +94,7 @@ def main() -> None:
     try:
         read_secret_files(SECRETS)
         settings = Settings.from_env()
+        warn_of_misspelled_settings()
         if not settings.queue_url:
             raise SettingsError("REWARD_QUEUE_URL: unset; name the Redis that holds the jobs", "REWARD_QUEUE_URL")
         reloader = Reloader(settings, _reload) if settings.reload else None

@@ -11,6 +11,7 @@ from typing import Any
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import ConfigError
 from rewardstack.pipeline.scorer import Scorer
+from rewardstack.settings import warn_of_misspelled
 from rewardstack_rules.functions.builtin.code import DISABLED
 from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.functions.registry import Registry
@@ -26,7 +27,7 @@ from rewardstack_rules.scoring.rule import (
     Verdicts,
     VerifierRule,
 )
-from rewardstack_rules.settings import RuleSettings
+from rewardstack_rules.settings import RULE_SETTINGS, RuleSettings
 
 MAX_TRAINER_PROCESSES = 8
 """Maximum number of isolated processes per trainer process, unless VERIFY_PROCESSES is set.
@@ -100,6 +101,7 @@ def embedded_rules() -> LocalRules:
         RouteError: two functions have the same name, or a parameter of a function cannot be bound.
     """
     settings = RuleSettings.from_env()
+    warn_of_misspelled(RULE_SETTINGS)
     if not os.environ.get("VERIFY_PROCESSES"):
         settings = replace(settings, verify_processes=min(settings.verify_processes, MAX_TRAINER_PROCESSES))
     return LocalRules(settings, load_registry(settings.function_files, settings.code))
