@@ -173,9 +173,11 @@ def test_parts_of_results(jobs: Site) -> None:
             assert found == list(range(len(SAMPLES)))[start:][:count]
 
 
-@pytest.mark.parametrize("query", ["start=-1", "start=x", "count=1.0", "count=" + "9" * 16, "partial=yes", "start=²"])
+@pytest.mark.parametrize(
+    "query", ["start=-1", "start=x", "count=1.0", "count=" + "9" * 16, "partial=yes", "starts=2", "start=²"]
+)
 def test_malformed_parts(jobs: Site, query: str) -> None:
-    """What is no number is refused."""
+    """What is no number is refused, and so is a misspelled name."""
     reply = jobs.server.get(f"/jobs/{jobs.submit(*SAMPLES)}/results?{query}")
 
     assert refusal(reply) == (400, query.partition("=")[0])

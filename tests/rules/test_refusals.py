@@ -54,6 +54,10 @@ def test_content_type(server: RewardServer, kind: str | None) -> None:
         ({"items": [None]}, "items[0]"),
         ({"items": [{}]}, "items[0].data_source"),
         ({"items": [ITEM | {"data_source": 7}]}, "items[0].data_source"),
+        ({"itmes": [ITEM]}, "itmes"),
+        ({"items": [ITEM, {"data_sorce": "gsm8k", "solution_str": "#### 1"}]}, "items[1].data_sorce"),
+        ({"items": [{"data_source": "gsm8k", "solution_srt": "#### 1"}]}, "items[0].solution_srt"),
+        ({"items": [ITEM | {"extra_infos": {}}]}, "items[0].extra_infos"),
         ({"items": [ITEM | {"extra_info": {"server_url": "http://x"}}]}, "items[0].extra_info.server_url"),
         ({"items": [ITEM, ITEM | {"extra_info": {"api_key": "k"}}]}, "items[1].extra_info.api_key"),
         ({"items": [ITEM | {"extra_info": {"template_path": "/etc/passwd"}}]}, "items[0].extra_info.template_path"),
@@ -105,11 +109,23 @@ def test_malformed_deadline(server: RewardServer, value: str) -> None:
     ],
 )
 def test_unknown_endpoint(server: RewardServer, method: str, path: str, status: int) -> None:
-    """Paths and methods that are not there are refused in JSON as well."""
+    """Paths and methods that are not there are refused in JSON as well, with those that are."""
     reply = requests.request(method, server.url + path, timeout=60)
 
     assert refusal(reply)[0] == status
-    assert status != 404 or "/get_reward, /health" in reply.json()["error"]
+    remedy = "/get_reward, /health" if status == 404 else "; use GET" if method == "POST" else "; use POST"
+    assert remedy in reply.json()["error"]
+
+
+def test_missing_field(server: RewardServer) -> None:
+    """The error lists the fields that were sent, escaped and cut."""
+    body = {"\n" + "a" * 100: 1} | {f"field_{at}": at for at in range(20)}
+
+    error = server.post("/v1/score", body).json()["error"]
+
+    first = "'\\n" + "a" * 39 + "', 'field_0', "
+    assert error.startswith(f"items is missing; fields sent: {first}")
+    assert error.endswith(" and 11 more")
 
 
 def test_long_body(guarded: RewardServer) -> None:
@@ -148,29 +164,34 @@ def test_key_in_the_address(guarded: RewardServer) -> None:
 
 NO_KEYS: list[dict[str, str]] = [
     {},
-    {"Authorization": "Bearer wrong"},
     {"Authorization": "Bearer"},
     {"Authorization": "Bearer "},
     {"Authorization": "Basic first-key-of-tests"},
-    {"Authorization": f"Basic {b64encode(b'first-key-of-tests:wrong').decode()}"},
     {"XRL-Authorization": "first-key-of-tests"},
     {"Authorization": "first-key-of-tests"},
     {"X-API-Key": ""},
+]
+WRONG_KEYS: list[dict[str, str]] = [
+    {"Authorization": "Bearer wrong"},
+    {"Authorization": f"Basic {b64encode(b'first-key-of-tests:wrong').decode()}"},
     {"X-API-Key": "first-key-of-tests,second-key-of-tests"},
     {"X-API-Key": "first-ke\u00ff"},
     {"X-API-Key": "first-key-of-tests\u00e9"},
 ]
+GUARDED_PATHS = ["/v1/score", "/roll/result", "/openapi.json", "/metrics", "/nothing"]
 
 
 def test_no_key(guarded: RewardServer, table: Table) -> None:
-    """Without a key nothing but /health and /ready answers, and what is there is not told."""
-    for path, headers in product(["/v1/score", "/roll/result", "/openapi.json", "/metrics", "/nothing"], NO_KEYS):
+    """Without a key nothing but /health and /ready answers, and what is there is not told; a wrong key is called so."""
+    for path, headers in product(GUARDED_PATHS, NO_KEYS + WRONG_KEYS):
         with table.case(f"{path} {headers}"):
             encoded = {name: value.encode("latin-1") for name, value in headers.items()}
 
             reply = guarded.get(path, headers=encoded)
 
             assert refusal(reply) == (401, "Authorization")
+            assert ("the API key is not accepted" in reply.json()["error"]) == (headers in WRONG_KEYS)
+            assert ("an API key is needed" in reply.json()["error"]) == (headers not in WRONG_KEYS)
             assert reply.headers["WWW-Authenticate"] == "Bearer"
 
 

@@ -16,6 +16,8 @@ from rewardstack.cache.key import tenant_of
 from rewardstack_rules.http.errors import ApiError
 
 OPEN_PATHS = frozenset({"/health", "/ready"})
+MISSING = "an API key is needed: Authorization: Bearer KEY, or X-API-Key: KEY"
+REJECTED = "the API key is not accepted; send one of the server's REWARD_SERVER_API_KEYS"
 BEARERS = ("Authorization", "XRL-Authorization")
 
 
@@ -33,7 +35,7 @@ def install(app: Flask, keys: Sequence[str]) -> None:
         sent = _sent_key().encode("utf-8", "surrogatepass")
         matches = [tenant for key, tenant in tenants.items() if compare_digest(key, sent)]
         if not matches:
-            raise ApiError(401, "an API key is needed: Authorization: Bearer KEY, or X-API-Key: KEY", "Authorization")
+            raise ApiError(401, REJECTED if sent else MISSING, "Authorization")
         g.tenant = matches[0]
 
     app.before_request(check)

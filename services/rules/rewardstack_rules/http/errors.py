@@ -19,7 +19,7 @@ import logging
 import re
 
 from flask import Flask, Response, current_app, jsonify, request
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
 from rewardstack.core.wire import BUDGET_HEADER
 from rewardstack.errors import BudgetError, ConfigError, ServiceError, UnknownSourceError
@@ -115,11 +115,18 @@ def _too_large() -> Response:
 def _http_error(error: HTTPException) -> Response:
     if error.code == 404:
         return error_reply(404, f"there is no endpoint {request.path!a}; available: {_endpoints()}", "path")
-    response = error_reply(error.code or 500, error.description or error.name)
+    response = error_reply(error.code or 500, _describe(error))
     for name, value in error.get_headers():
         if name.lower() not in ("content-type", "content-length"):
             response.headers[name] = value
     return response
+
+
+def _describe(error: HTTPException) -> str:
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        methods = " or ".join(sorted({*error.valid_methods} - {"HEAD", "OPTIONS"}))
+        return f"{request.method} is not allowed for {request.path!a}; use {methods}"
+    return error.description or error.name
 
 
 def _endpoints() -> str:

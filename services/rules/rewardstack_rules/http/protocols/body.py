@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 from flask import request
 
+from rewardstack.core.misspellings import MAX_NAMES, SIMILARITY, SUGGESTION_SIMILARITY, find_closest
 from rewardstack_rules.http.admission import JSON_TEXT, blank_escapes, read_body
 from rewardstack_rules.http.errors import ApiError
 
@@ -31,6 +33,9 @@ becomes unscored.
 """
 MAX_BRACKETS = 2**22
 """Maximum number of opening brackets in JSON that is pruned. Pruning that many takes about a second."""
+
+MAX_NAMES_SHOWN, MAX_NAME_LENGTH = 10, 40
+"""Maximum number of a body's fields that an error lists, and maximum number of characters of each."""
 
 _TOKEN = re.compile(JSON_TEXT + rb"|[\[{]|[]}]")
 
@@ -131,13 +136,53 @@ def read_field(body: Mapping[str, Any], name: str, kind: type[T], within: str = 
     Raises:
         ApiError: 400; the field is missing, or has another type.
     """
+    require_fields(body, (name,), within)
     where = f"{within}{name}"
-    if name not in body:
-        raise ApiError(400, f"{where} is missing", where)
     value = body[name]
     if not isinstance(value, kind):
         raise ApiError(400, f"{where} must be {JSON_TYPES[kind]}, got {json_type(value)}", where)
     return value
+
+
+def require_fields(body: Mapping[str, Any], names: Iterable[str], within: str = "") -> None:
+    """Check that an object has all of these fields, as `read_field` does.
+
+    Raises:
+        ApiError: 400; a field is missing, or misspelled.
+    """
+    for name in names:
+        if name not in body:
+            refuse_misspelled(body, (name,), within, similarity=SUGGESTION_SIMILARITY)
+            raise ApiError(400, f"{within}{name} is missing; {list_fields(body)}", f"{within}{name}")
+
+
+def list_fields(body: Mapping[str, Any]) -> str:
+    """Return a list of an object's fields for an error, such as "fields sent: 'prompt', 'label'"."""
+    names = [repr(name[:MAX_NAME_LENGTH]) for name in islice(body, MAX_NAMES_SHOWN)]
+    more = f" and {len(body) - len(names)} more" if len(body) > len(names) else ""
+    return f"fields sent: {', '.join(names) or 'none'}{more}"
+
+
+def refuse_misspelled(
+    sent: Mapping[str, Any], known: Sequence[str], within: str = "", what: str = "field", similarity: float = SIMILARITY
+) -> None:
+    """Refuse names that are probably misspelled. Other unknown names are ignored, because trainers send some.
+
+    Args:
+        sent: an object of the body, or the query parameters.
+        known: the known names. A name counts as misspelled if it is similar to a known name that was not sent.
+        within: name of the object for errors, with a trailing dot; empty for the body and the query.
+        what: what the names are, for errors.
+        similarity: minimum similarity, from 0 to 1, at which a name counts as misspelled.
+
+    Raises:
+        ApiError: 400; a name is misspelled.
+    """
+    absent = [name for name in known if name not in sent]
+    for name in islice(sent, MAX_NAMES):
+        if name not in known and (meant := find_closest(name, absent, similarity)):
+            where = f"{within}{name}"
+            raise ApiError(400, f"{what} {where!r} is not known; did you mean {meant!r}?", where)
 
 
 def read_rows(body: Mapping[str, Any], required: Sequence[str], optional: Sequence[str]) -> list[tuple[Any, ...]]:

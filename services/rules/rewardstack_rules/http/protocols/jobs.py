@@ -16,6 +16,7 @@ from flask import Blueprint, Response, g, jsonify, request
 
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError
+from rewardstack_rules.http.protocols.body import refuse_misspelled
 from rewardstack_rules.http.protocols.upload import read_samples
 from rewardstack_rules.jobs.limits import JobTooLarge, LimitReached
 from rewardstack_rules.jobs.state import JobState
@@ -75,6 +76,7 @@ def results(job_id: str) -> Response:
     For an incomplete job, `partial=1` is required. Workers score a job in chunks of samples; the results of an
     incomplete job end before the first chunk without a result.
     """
+    refuse_misspelled(request.args, ("start", "count", "partial"), what="query parameter")
     first, count = _number("start", 0), _number("count", None)
     partial = request.args.get("partial", "0")
     if partial not in ("0", "1"):

@@ -22,7 +22,13 @@ from rewardstack.core.deadline import TIMEOUT_RANGE, read_timeout
 from rewardstack.core.json_types import is_finite
 from rewardstack.score import STATUSES, Score
 from rewardstack_rules.http.errors import ApiError, unavailable
-from rewardstack_rules.http.protocols.body import json_type, read_field, read_object
+from rewardstack_rules.http.protocols.body import (
+    json_type,
+    read_field,
+    read_object,
+    refuse_misspelled,
+    require_fields,
+)
 from rewardstack_rules.http.protocols.scoring import (
     all_failed,
     drop_server_fields,
@@ -35,6 +41,8 @@ from rewardstack_rules.http.protocols.scoring import (
 
 blueprint = Blueprint("roll", __name__)
 
+FIELDS = ("prompt", "response", "reward_info", "timeout", "reward_type")
+"""The fields of `/roll/submit` that this server reads."""
 RESULT_ID = re.compile(rf"^({'|'.join(STATUSES)})_(-?\d[\d.e+-]{{0,31}})_[0-9a-f]{{32}}\Z", re.ASCII)
 
 
@@ -42,9 +50,8 @@ RESULT_ID = re.compile(rf"^({'|'.join(STATUSES)})_(-?\d[\d.e+-]{{0,31}})_[0-9a-f
 def submit() -> Response:
     """Score a sample. Reply 503 if it is `failed`, so that the trainer submits it again."""
     body = read_object()
-    for name in ("prompt", "response"):
-        if name not in body:
-            raise ApiError(400, f"{name} is missing", name)
+    refuse_misspelled(body, FIELDS)
+    require_fields(body, ("prompt", "response"))
     info = read_field(body, "reward_info", dict) if body.get("reward_info") is not None else {}
     extra = drop_server_fields({name: value for name, value in info.items() if name != "ground_truth"})
     sample = make_sample(get_source(body), body["prompt"], body["response"], info.get("ground_truth"), extra)

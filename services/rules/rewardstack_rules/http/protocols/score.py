@@ -9,10 +9,19 @@ from flask import Blueprint, Response, jsonify
 from rewardstack.core.wire import score_record
 from rewardstack.score import Request
 from rewardstack_rules.http.errors import ApiError
-from rewardstack_rules.http.protocols.body import json_type, read_items, read_object
+from rewardstack_rules.http.protocols.body import (
+    json_type,
+    read_items,
+    read_object,
+    refuse_misspelled,
+    require_fields,
+)
 from rewardstack_rules.http.protocols.scoring import check_no_server_fields, explain_sample, score_samples
 
 blueprint = Blueprint("score", __name__)
+
+FIELDS = frozenset({"data_source", "solution_str", "ground_truth", "extra_info"})
+"""The fields of a sample."""
 
 
 @blueprint.post("/v1/score")
@@ -30,6 +39,7 @@ def explain() -> Response:
     again to show this, but the reply still has the cached score.
     """
     body = read_object()
+    refuse_misspelled(body, ("rescore",))
     rescore = body.get("rescore", False)
     if not isinstance(rescore, bool):
         raise ApiError(400, f"rescore must be a boolean, got {json_type(rescore)}", "rescore")
@@ -48,7 +58,10 @@ def read_sample(item: Any, where: str) -> Request:
     """
     if not isinstance(item, dict):
         raise ApiError(400, f"{where} must be an object, got {json_type(item)}", where)
-    source = item.get("data_source")
+    if not item.keys() <= FIELDS:
+        refuse_misspelled(item, sorted(FIELDS), f"{where}.")
+    require_fields(item, ("data_source",), f"{where}.")
+    source = item["data_source"]
     if not isinstance(source, str):
         raise ApiError(400, f"{where}.data_source must be a string, got {json_type(source)}", f"{where}.data_source")
     extra = item.get("extra_info")

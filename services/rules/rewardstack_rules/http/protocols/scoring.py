@@ -14,7 +14,7 @@ from rewardstack.core.wire import SERVER_FIELD_ERROR, is_server_field
 from rewardstack.score import Request, Score
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError, unavailable
-from rewardstack_rules.http.protocols.body import json_type
+from rewardstack_rules.http.protocols.body import json_type, refuse_misspelled
 from rewardstack_rules.http.protocols.messages import last_user_text
 from rewardstack_rules.http.waiting import client_is_there, waiting_requests
 from rewardstack_rules.scoring.cancellation import always_wanted
@@ -34,10 +34,12 @@ def get_source(body: Mapping[str, Any]) -> str:
     settings.
 
     Raises:
-        ApiError: 400; the reward type is not a string.
+        ApiError: 400; the reward type is not a string, or its name is misspelled in the body or the query.
         UnknownSourceError: the reward type is unknown; the message lists the known ones.
     """
     here = context()
+    refuse_misspelled(body, ("reward_type",))
+    refuse_misspelled(request.args, ("reward_type",), what="query parameter")
     name = body.get("reward_type")
     if name is None or name == "":
         name = request.args.get("reward_type") or here.settings.reward_type

@@ -11,6 +11,7 @@ from flask import Response, jsonify
 
 from rewardstack.score import NO_REFERENCE, Score
 from rewardstack_rules.http.errors import ApiError, unavailable
+from rewardstack_rules.http.protocols.body import require_fields
 from rewardstack_rules.http.protocols.scoring import all_failed, get_source, make_sample, score_samples
 
 NAMES = {"ground_truth": "label", "solution_str": "response"}
@@ -23,8 +24,7 @@ def answer(body: dict[str, Any]) -> Response:
     Raises:
         ApiError: 400; the prompt is missing, or the sample cannot be scored, for example without a label.
     """
-    if "prompt" not in body:
-        raise ApiError(400, "prompt is missing", "prompt")
+    require_fields(body, ("prompt",))
     sample = make_sample(get_source(body), body["prompt"], body["response"], body.get("label"))
     [score] = score_samples([sample])
     if all_failed([score]):
