@@ -225,7 +225,8 @@ def test_missing_field(registry: Registry, name: str, field: str) -> None:
     outcome = run(registry, name, "ref", {})
 
     title = rf"reward function '{name}' \(signatures\.py, line \d+\)"
-    reason = rf"extra_info\.{field} is missing; {title} has a parameter of that name"
+    remedy = rf"send it, or give the parameter a default \({field}=None\)"
+    reason = rf"extra_info\.{field} is missing; {title} has a parameter of that name; {remedy}"
     assert (outcome.value, outcome.field) == (None, f"extra_info.{field}")
     assert re.fullmatch(reason, outcome.reason), outcome.reason
 

@@ -61,7 +61,7 @@ def test_name_of_a_built_in_rule(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(HEADER + FUNCTION.format(name="math", value=1))
 
-    with pytest.raises(RouteError, match="two reward functions named 'math'"):
+    with pytest.raises(RouteError, match=f"^{path}: there are two reward functions named 'math'; one is built-in: "):
         load_registry([path])
 
 

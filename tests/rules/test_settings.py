@@ -83,10 +83,14 @@ def test_misspelled_variables(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Lo
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--reward-type", "gsm9k"], "REWARD_TYPE: reward_type 'gsm9k' is not known; did you mean 'gsm8k'? "),
-        (["--dataset", "/not/there.json"], "DATASET_PATH: there is no file /not/there.json"),
-        (["--port", "0"], "REWARD_PORT: '0' is not a whole number from 1 to 65535"),
-        (["--workers", "-1"], "REWARD_WORKERS: '-1' is not a whole number from 1 to 1024"),
+        (["--reward-type", "gsm9k"], "--reward-type: reward_type 'gsm9k' is not known; did you mean 'gsm8k'? "),
+        (
+            ["--dataset", "/not/there.json"],
+            "--dataset: there is no file /not/there.json; correct the path, or omit --dataset\n",
+        ),
+        (["--port", "0"], "--port: '0' is not a whole number from 1 to 65535"),
+        (["--workers", "-1"], "--workers: '-1' is not a whole number from 1 to 1024"),
+        (["--host", "300.1.1.1"], "--host: '300.1.1.1' is no address of this machine ("),
     ],
 )
 def test_start_with_a_wrong_setting(needs_process: None, arguments: list[str], complaint: str) -> None:
@@ -96,6 +100,26 @@ def test_start_with_a_wrong_setting(needs_process: None, arguments: list[str], c
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr.startswith(f"run_reward_server: {complaint}")) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("--workers", "1")])
+def test_start_with_a_broken_function(needs_process: None, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """A file that cannot be loaded is one line with the file, the line and the error, also under gunicorn."""
+    file = tmp_path / "broken.py"
+    file.write_text("\nimport no_such_module\n")
+    port = ("--port", str(free_port()), "--host", "127.0.0.1")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "rewardstack_rules.run_reward_server", *port, *arguments],
+        env=clean_environment(REWARD_FUNCTIONS=str(file)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    why = f"{file} cannot be loaded: ModuleNotFoundError: No module named 'no_such_module' (line 2); correct it"
+    [line] = [line for line in done.stderr.splitlines() if '"info"' not in line]
+    assert (done.returncode, why in line) == (1, True), done.stderr
 
 
 def test_an_unknown_reward_type_under_gunicorn(needs_process: None) -> None:

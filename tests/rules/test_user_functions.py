@@ -30,6 +30,7 @@ LINES = {
     "exits": line_of("raise SystemExit("),
     "concise": line_of("max_words / "),
     "needs_rubric": line_of("def needs_rubric(") - 1,
+    "silent": line_of("def silent(") - 1,
 }
 """Where functions raise, by file and line."""
 
@@ -69,9 +70,13 @@ def test_value(server: RewardServer, item: dict[str, Any], value: float, parts: 
         (
             sample("needs_rubric", "red", "r"),
             "extra_info.rubric is missing; reward function 'needs_rubric' (hostile.py, line {needs_rubric}) has a "
-            "parameter of that name",
+            "parameter of that name; send it, or give the parameter a default (rubric=None)",
         ),
-        (sample("silent"), "the reward function gave no score"),
+        (
+            sample("silent"),
+            "reward function 'silent' (hostile.py, line {silent}) gave no score: it returned None; return a number to "
+            "score the sample",
+        ),
     ],
 )
 def test_unscored(server: RewardServer, item: dict[str, Any], reason: str) -> None:

@@ -26,6 +26,17 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line)
 
 
+def log_failed_start(log: Any, error: Exception) -> None:
+    """Log in one line why the server cannot start. `make up` reads the cause from the field `exception`.
+
+    Args:
+        log: a logger, or gunicorn's own.
+        error: an error whose message names the setting or file.
+    """
+    fields = {"exception": f"{type(error).__name__}: {error}"}
+    log.error("the server cannot start", extra={"fields": fields})
+
+
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -11,6 +11,7 @@ import argparse
 import ipaddress
 import logging.config
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ from typing import NoReturn
 
 from rewardstack.core.descriptors import raise_open_file_limit
 from rewardstack.core.secret_files import read_secret_files
-from rewardstack.errors import ConfigError
+from rewardstack.errors import ConfigError, SettingsError
 from rewardstack_rules.logs import LOGGING
 from rewardstack_rules.process import import_path, module_command
 from rewardstack_rules.settings import SECRETS, Settings, warn_of_misspelled_settings
@@ -27,6 +28,15 @@ from rewardstack_rules.settings import SECRETS, Settings, warn_of_misspelled_set
 log = logging.getLogger("rewardstack_rules")
 SERVER_LIBRARIES = ("Flask", "Werkzeug", "gunicorn", "limits", "prometheus_client", "rapidfuzz", "redis", "rq")
 """Libraries of the extra `server`. This module imports none of them at the top, so that it can report a missing one."""
+
+ARGUMENTS = {
+    "REWARD_TYPE": "reward_type",
+    "REWARD_HOST": "host",
+    "REWARD_PORT": "port",
+    "DATASET_PATH": "dataset",
+    "REWARD_WORKERS": "workers",
+}
+"""The arguments of the command, by the variable that they override."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -40,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         read_secret_files(SECRETS)
         settings = Settings.from_env()
+        _require_host(settings)
         _warn_if_open(settings)
         if options.workers or settings.reload:  # only gunicorn reloads
             run_gunicorn()
@@ -48,7 +59,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         warn_of_misspelled_settings()
         serve(settings)
     except ConfigError as error:
-        sys.exit(f"{program}: {error}")
+        sys.exit(f"{program}: {_name_argument(error, options)}")
+
+
+def _name_argument(error: ConfigError, options: argparse.Namespace) -> str:
+    """Return the error's message, with the argument that has set the wrong variable instead of the variable."""
+    variable = error.field or ""
+    option = ARGUMENTS.get(variable, "")
+    if not option or getattr(options, option) is None:
+        return str(error)
+    argument = f"--{option.replace('_', '-')}"
+    return str(error).replace(f"{variable}: ", f"{argument}: ", 1).replace(f"unset {variable}", f"omit {argument}")
 
 
 def _require_libraries(program: str) -> None:
@@ -77,15 +98,29 @@ def _set_environment(options: argparse.Namespace) -> None:
 
     Without `--host`, REWARD_HOST defaults to 0.0.0.0.
     """
-    values = {
-        "REWARD_TYPE": options.reward_type,
-        "REWARD_HOST": options.host,
-        "REWARD_PORT": options.port,
-        "DATASET_PATH": options.dataset,
-        "REWARD_WORKERS": options.workers,
-    }
+    values = {variable: getattr(options, option) for variable, option in ARGUMENTS.items()}
     os.environ.setdefault("REWARD_HOST", "0.0.0.0")
     os.environ.update({name: str(value) for name, value in values.items() if value is not None})
+
+
+def _require_host(settings: Settings) -> None:
+    """Check that the server can listen on its host.
+
+    Raises:
+        SettingsError: it cannot; the message has the reason.
+    """
+    if settings.socket:
+        return
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
+            probe.bind((settings.host, 0))
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise SettingsError(
+            f"REWARD_HOST: {settings.host!r} is no address of this machine ({why}); use 127.0.0.1, or 0.0.0.0 for all "
+            "addresses",
+            "REWARD_HOST",
+        ) from error
 
 
 def _warn_if_open(settings: Settings) -> None:

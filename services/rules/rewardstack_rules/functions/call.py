@@ -100,7 +100,8 @@ class Call:
         """
         for name, fields in self.required.items():
             if not any(field in extra for field in fields):
-                hint = f"; {self.title} has a parameter of that name" if self.title else ""
+                remedy = f"send it, or give the parameter a default ({name}=None)"
+                hint = f"; {self.title} has a parameter of that name; {remedy}" if self.title else ""
                 reason = f"extra_info.{name} is missing{hint}"
                 return Outcome(None, reason, field=f"extra_info.{name}")
         outcomes = [self._attempt(Sample(response, reference, extra)) for reference in references or (None,)]
@@ -114,7 +115,7 @@ class Call:
 
     def _attempt(self, sample: Sample) -> Outcome:
         try:
-            return as_outcome(self._try_forms(sample) if len(self.forms) > 1 else self._run(sample))
+            return as_outcome(self._try_forms(sample) if len(self.forms) > 1 else self._run(sample), self.title)
         except Unscored as error:
             return Outcome(None, str(error))
         except RequestError as error:

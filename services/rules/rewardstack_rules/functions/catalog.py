@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from rewardstack.errors import ConfigError, SettingsError
+from rewardstack.errors import ConfigError, RouteError, SettingsError
 from rewardstack_rules.functions.builtin import built_in_rules
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.functions.user_functions import load_file
@@ -32,17 +32,25 @@ def load_registry(function_files: Iterable[Path], code: CodeSettings | None = No
             its parameters cannot be bound.
     """
     registry = Registry()
-    for rule in (*built_in_rules(code), *load_file(BUNDLED_FILE)):
+    for rule in built_in_rules(code):
         registry.add(rule)
+    _add_file(registry, BUNDLED_FILE)
     for path in function_files:
         before = len(registry)
-        for rule in load_file(path):
-            registry.add(rule)
+        _add_file(registry, path)
         if len(registry) == before:
             raise SettingsError(
                 f"REWARD_FUNCTIONS: {path} has no reward function; mark one with @reward_function", "REWARD_FUNCTIONS"
             )
     return registry
+
+
+def _add_file(registry: Registry, path: Path) -> None:
+    for rule in load_file(path):
+        try:
+            registry.add(rule)
+        except RouteError as error:
+            raise RouteError(f"{path}: {error}") from error
 
 
 def _main(files: Iterable[str]) -> str:

@@ -69,7 +69,8 @@ class Registry:
         if not NAME.match(rule.name):
             raise RouteError(f"{rule.name!r} cannot name a reward function; use up to 64 letters, digits, _ . -")
         if rule.name in self._rules:
-            raise RouteError(f"there are two reward functions named {rule.name!r}; rename one (used: {self._known()})")
+            remedy = "rename one" if self._rules[rule.name].is_custom else "one is built-in: rename yours"
+            raise RouteError(f"there are two reward functions named {rule.name!r}; {remedy} (used: {self._known()})")
         self._rules[rule.name] = rule
 
     def get(self, name: str) -> Rule:

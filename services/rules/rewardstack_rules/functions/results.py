@@ -23,13 +23,14 @@ class ResultError(Exception):
     """
 
 
-def as_outcome(result: Any) -> Outcome:
+def as_outcome(result: Any, title: str = "") -> Outcome:
     """Convert what a reward function returned to an outcome.
 
     Args:
         result: an outcome; a number; a dict with `score` (or `reward`, `rewards`); None for a sample without a score;
             or a list, tuple or array whose only element is a number, a dict or None. In a dict, other numbers become
             the parts, the text `reason` becomes the reason, and the rest is ignored.
+        title: the function's name for the reason if it returned None; empty for a built-in function.
 
     Raises:
         ResultError: the result is something else, or a number is not finite.
@@ -38,16 +39,22 @@ def as_outcome(result: Any) -> Outcome:
         return result
     result = _single_element(result)
     if result is None:
-        return Outcome(None, "the reward function gave no score")
+        return Outcome(None, _no_score(title))
     if isinstance(result, Mapping):
-        return _read_dict(result)
+        return _read_dict(result, title)
     value = _number(result)
     if value is None:
         raise ResultError(f"{_describe(result)}; {EXPECTED}")
     return Outcome(value)
 
 
-def _read_dict(result: Mapping[Any, Any]) -> Outcome:
+def _no_score(title: str) -> str:
+    if not title:
+        return "the reward function gave no score"
+    return f"{title} gave no score: it returned None; return a number to score the sample"
+
+
+def _read_dict(result: Mapping[Any, Any], title: str) -> Outcome:
     key = next((name for name in VALUES if name in result), None)
     if key is None:
         names = ", ".join(str(name)[:40] for name in [*result][:5]) or "nothing"
@@ -56,7 +63,7 @@ def _read_dict(result: Mapping[Any, Any]) -> Outcome:
     reason = reason[:MAX_REASON_LENGTH] if isinstance(reason, str) else ""
     value = _single_element(result[key])
     if value is None:
-        return Outcome(None, reason or "the reward function gave no score")
+        return Outcome(None, reason or _no_score(title))
     number = _number(value, key)
     if number is None:
         raise ResultError(f"{_describe(value)} as {key!r}; {EXPECTED}")

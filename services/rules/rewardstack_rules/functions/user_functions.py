@@ -187,7 +187,7 @@ def _import(path: Path) -> ModuleType:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SettingsError(
             f"{path} cannot be loaded: {type(error).__name__}: {error}{_place(path, error)}; "
             "correct it, or take it out of REWARD_FUNCTIONS",
@@ -196,7 +196,7 @@ def _import(path: Path) -> ModuleType:
     return module
 
 
-def _place(path: Path, error: Exception) -> str:
+def _place(path: Path, error: BaseException) -> str:
     """Return ` (line N)`, the innermost line of the file in the traceback; empty if there is none (SyntaxError)."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f" (line {lines[-1]})" if lines else ""

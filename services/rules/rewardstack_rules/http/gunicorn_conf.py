@@ -17,6 +17,7 @@ from typing import Any
 
 from rewardstack.core.descriptors import raise_open_file_limit
 from rewardstack.core.secret_files import read_secret_files
+from rewardstack.errors import ConfigError
 from rewardstack_rules import logs
 from rewardstack_rules.metrics.directory import IN_MEMORY, clear_counts, make_metrics_dir
 from rewardstack_rules.process import return_memory
@@ -27,8 +28,11 @@ from rewardstack_rules.settings import SECRETS, Settings, warn_of_misspelled_set
 CONNECTIONS = 1000
 """Maximum number of connections of a worker, in addition to those of slow requests (REWARD_WAITING_REQUESTS)."""
 
-read_secret_files(SECRETS)
-_settings = Settings.from_env()
+try:
+    read_secret_files(SECRETS)
+    _settings = Settings.from_env()
+except ConfigError as error:
+    sys.exit(f"{type(error).__name__}: {error}")
 _metrics_dir = _settings.metrics_dir or make_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir  # set before a worker imports prometheus_client, which reads it
 
@@ -58,7 +62,11 @@ def on_starting(server: Any) -> None:
         from rewardstack_rules.scoring.reload import Reloader
 
         server.reloader = Reloader(_settings, lambda: os.kill(os.getpid(), signal.SIGHUP))
-    start_pools(_settings)
+    try:
+        start_pools(_settings)
+    except ConfigError as error:
+        logs.log_failed_start(server.log, error)
+        sys.exit(1)
 
 
 def when_ready(server: Any) -> None:
@@ -110,7 +118,6 @@ def child_exit(server: Any, worker: Any) -> None:
 
 def on_exit(server: Any) -> None:
     """Deregister this server from the status page after the last worker has exited; runs in the master."""
-    from rewardstack.errors import ConfigError
     from rewardstack.settings import Settings as ClientSettings
     from rewardstack_rules.status.recorder import Recorder
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import math
 import re
+import sys
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,12 +19,14 @@ from functools import partial
 from selectors import EVENT_READ
 from typing import Any
 
+from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
-from rewardstack.errors import OverloadError
+from rewardstack.errors import ConfigError, OverloadError
 from rewardstack_rules.http.connection import ClientSlots, PacedSocket, linger
 from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.threads import Threads
+from rewardstack_rules.logs import log_failed_start
 
 HEAD_SECONDS = 10.0
 """Seconds within which the head of a request must arrive."""
@@ -127,6 +130,14 @@ class Worker(ThreadWorker):
         self.liveness_pool = ThreadPoolExecutor(1)
         self.accept_after = 0.0
         """Monotonic time before which no connections are accepted."""
+
+    def load_wsgi(self) -> None:
+        """Create the application; if a setting or a file is wrong, log one line and end, as after any failed start."""
+        try:
+            super().load_wsgi()
+        except ConfigError as error:
+            log_failed_start(self.log, error)
+            sys.exit(Arbiter.WORKER_BOOT_ERROR)
 
     def get_thread_pool(self) -> Threads:
         """Return the threads that answer requests."""

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from rewardstack.errors import ConfigError, UnreachableError
+from rewardstack.errors import ConfigError, RouteError, SettingsError, UnreachableError
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.supervisor import EXIT_BROKEN, SOCKET_NAME
 from rewardstack_rules.process import import_path, module_command
@@ -33,6 +33,9 @@ INHERITED = frozenset(
 """Environment variables that the supervisor and its children inherit, besides `LC_*` and those of the configuration."""
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+USERS_ERRORS: dict[str, type[ConfigError]] = {"RouteError": RouteError, "SettingsError": SettingsError}
+"""Errors in the user's files and settings by name; their messages are complete."""
 
 
 class SupervisorHandle:
@@ -111,6 +114,9 @@ class SupervisorHandle:
                 f"supervisor of {self.config.entry}: it did not start within {START_SECONDS} s"
             ) from error
         message = done.stdout.decode(errors="replace").strip()
+        kind, _, why = message.partition(": ")
+        if done.returncode == EXIT_BROKEN and kind in USERS_ERRORS:
+            raise USERS_ERRORS[kind](why)
         if done.returncode == EXIT_BROKEN:
             raise ConfigError(f"entry: {self.config.entry} cannot be run: {message}", "entry")
         if done.returncode != 0:

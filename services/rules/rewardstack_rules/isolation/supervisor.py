@@ -119,7 +119,8 @@ class Supervisor:
             if self._has_no_clients:
                 shutil.rmtree(self._directory, ignore_errors=True)
         if self._broken:
-            logger.error("the supervisor of %s stops: %s", self.config.entry, self._broken)
+            if self._status < 0:  # the caller of `start` gets the error otherwise
+                logger.error("the supervisor of %s stops: %s", self.config.entry, self._broken)
             self._report(self._broken)
 
     async def _serve(self) -> None:
