@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
 from flask import request
 
-from rewardstack.core.misspellings import MAX_NAMES, SIMILARITY, SUGGESTION_SIMILARITY, find_closest
+from rewardstack.core.misspellings import MAX_LENGTH, MAX_NAMES, SIMILARITY, SUGGESTION_SIMILARITY, find_closest
 from rewardstack_rules.http.admission import JSON_TEXT, blank_escapes, read_body
 from rewardstack_rules.http.errors import ApiError
 
@@ -178,11 +179,20 @@ def refuse_misspelled(
     Raises:
         ApiError: 400; a name is misspelled.
     """
-    absent = [name for name in known if name not in sent]
-    for name in islice(sent, MAX_NAMES):
-        if name not in known and (meant := find_closest(name, absent, similarity)):
-            where = f"{within}{name}"
-            raise ApiError(400, f"{what} {where!r} is not known; did you mean {meant!r}?", where)
+    absent = tuple(name for name in known if name not in sent)
+    unknown = tuple(name for name in islice(sent, MAX_NAMES) if name not in known and len(name) <= MAX_LENGTH)
+    if name := _find_misspelled(unknown, absent, similarity):
+        meant, where = find_closest(name, absent, similarity), f"{within}{name}"
+        raise ApiError(400, f"{what} {where!r} is not known; did you mean {meant!r}?", where)
+
+
+@lru_cache(maxsize=256)
+def _find_misspelled(unknown: tuple[str, ...], absent: tuple[str, ...], similarity: float) -> str:
+    """Return the first unknown name that is similar to an absent one; empty if there is none.
+
+    The result is cached, because the samples of a request usually have the same fields.
+    """
+    return next((name for name in unknown if find_closest(name, absent, similarity)), "") if absent else ""
 
 
 def read_rows(body: Mapping[str, Any], required: Sequence[str], optional: Sequence[str]) -> list[tuple[Any, ...]]:
