@@ -13,6 +13,7 @@ import pytest
 
 from rewardstack import Request, Score, score
 from rewardstack.settings import DEFAULTS as CLIENT_DEFAULTS
+from rewardstack.settings import warn_of_misspelled
 from rewardstack.trainers import openrlhf, verl
 from rewardstack_rules.scoring.local import embedded_rules
 from rewardstack_rules.scoring.output import MAX_LINES_PER_MINUTE, OutputLog
@@ -147,6 +148,17 @@ def test_other_variables_of_the_server_are_not_read(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("DATASET_PATH", "/no/such/file")
     monkeypatch.setenv("REWARD_WORKERS", "many")
     assert score([Request("math", *HARD)])[0].value == 1.0
+
+
+def test_misspelled_variable(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A variable that is nearly one of the rules' is named in a trainer's log."""
+    monkeypatch.setenv("CODE_PROCESS", "9")
+    monkeypatch.setattr("rewardstack.settings._reported", set())
+    warn_of_misspelled.cache_clear()
+
+    embedded_rules.__wrapped__()
+
+    assert "unknown variable 'CODE_PROCESS': did you mean 'CODE_PROCESSES'?" in caplog.messages
 
 
 async def test_files_of_trainers(monkeypatch: pytest.MonkeyPatch) -> None:

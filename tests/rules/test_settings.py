@@ -104,22 +104,23 @@ def test_start_with_a_wrong_setting(needs_process: None, arguments: list[str], c
 
 @pytest.mark.parametrize("arguments", [(), ("--workers", "1")])
 def test_start_with_a_broken_function(needs_process: None, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """A file that cannot be loaded is one line with the file, the line and the error, also under gunicorn."""
+    """A file that cannot be loaded is one line with file, line and error, after warnings, also under gunicorn."""
     file = tmp_path / "broken.py"
     file.write_text("\nimport no_such_module\n")
     port = ("--port", str(free_port()), "--host", "127.0.0.1")
 
     done = subprocess.run(
         [sys.executable, "-m", "rewardstack_rules.run_reward_server", *port, *arguments],
-        env=clean_environment(REWARD_FUNCTIONS=str(file)),
+        env=clean_environment(REWARD_FUNCTIONS=file, REWARD_THREAD=1),
         capture_output=True,
         text=True,
         check=False,
     )
 
     why = f"{file} cannot be loaded: ModuleNotFoundError: No module named 'no_such_module' (line 2); correct it"
-    [line] = [line for line in done.stderr.splitlines() if '"info"' not in line]
+    [warning, line] = [line for line in done.stderr.splitlines() if '"info"' not in line]
     assert (done.returncode, why in line) == (1, True), done.stderr
+    assert "unknown variable 'REWARD_THREAD': did you mean 'REWARD_THREADS'?" in warning
 
 
 def test_an_unknown_reward_type_under_gunicorn(needs_process: None) -> None:
