@@ -65,6 +65,16 @@ async def test_a_refused_key_is_said() -> None:
     assert "secret" not in str(one.value)
 
 
+async def test_a_server_without_a_queue() -> None:
+    """A server without a queue never accepts a job, so its 503 is not retried; the error has the remedy."""
+    refusal = "this server accepts no jobs: it has no queue; set REWARD_QUEUE_URL"
+    with scripted_server(Answer({"error": refusal, "field": "REWARD_QUEUE_URL"}, 503)) as server:
+        async with JobServer(Settings.from_env({"REWARD_SERVER_URL": server.url})) as jobs:
+            with pytest.raises(RejectedError, match="has no queue; set REWARD_QUEUE_URL on the server, or score"):
+                await jobs.submit(b"{}", "key")
+        assert len(server.asked) == 1
+
+
 async def test_a_server_that_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An outage is waited out also where the file of servers names another server in the end, with another key."""
     monkeypatch.setattr(endpoints, "CHECK_INTERVAL", 0.0)

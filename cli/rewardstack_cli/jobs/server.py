@@ -13,7 +13,8 @@ from rewardstack.errors import OverloadError, RejectedError, ReplyError, Setting
 from rewardstack.scorers.destination import Servers
 from rewardstack.scorers.reward_server import reward_servers
 from rewardstack.settings import Settings
-from rewardstack.transport.http import authorization, exchange, open_session
+from rewardstack.transport.http import authorization, open_session, send
+from rewardstack.transport.message import get_body, to_error
 from rewardstack_cli.console import say, wait_with_notice
 
 REQUEST_TIMEOUT = 300.0
@@ -22,6 +23,8 @@ RETRY_INTERVAL = 1.0
 """Seconds between two attempts, unless the server's Retry-After is longer."""
 PAGE_SIZE = 5000
 """Maximum number of results in one request."""
+NO_QUEUE = b'"REWARD_QUEUE_URL"'
+"""The `field` in the reply of a server without a queue."""
 
 
 class JobServer:
@@ -100,7 +103,7 @@ class JobServer:
             servers = self._servers()
             urls, api_key = servers.default
             url = urls[attempt % len(urls)]
-            call = exchange(self._session, method, url + path, body, {**authorization(api_key), **(headers or {})})
+            call = self._send(method, url + path, body, {**authorization(api_key), **(headers or {})})
             try:
                 return await wait_with_notice(call, REQUEST_TIMEOUT, f"{url}{path}")
             except RejectedError as error:
@@ -115,6 +118,12 @@ class JobServer:
             retry_after = last_error.retry_after if isinstance(last_error, OverloadError) else 0.0
             await asyncio.sleep(min(max(RETRY_INTERVAL, retry_after), remaining))
         raise last_error
+
+    async def _send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
+        reply = await send(self._session, method, url, body, headers)
+        if reply.status == 503 and NO_QUEUE in reply.data:  # waiting does not help
+            raise RejectedError(f"{to_error(reply)} on the server, or score the file with `rewardstack score`", 503)
+        return get_body(reply)
 
 
 def _parse_object(data: bytes) -> dict[str, Any]:
