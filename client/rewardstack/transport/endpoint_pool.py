@@ -68,6 +68,8 @@ LOADING_PAUSE = 2.5
 """Seconds to wait before the retry after a 404. The model may still be loading."""
 NOT_FOUND = 404
 """HTTP status for an unknown path or model."""
+NOTHING_SENT = "the timeout ended before a request was sent; raise it"
+"""State of a pool without requests and failures, for the error about a timeout."""
 
 Location = tuple[tuple[str, ...], str]
 """Base URLs of equivalent endpoints, and their API key."""
@@ -451,6 +453,8 @@ class EndpointPool:
 
     def _timeout_error(self, failures: Failures | None) -> DeadlineError:
         cause, last_error = self.cause(), None if failures is None else failures.error
+        if last_error is not None and cause == NOTHING_SENT:
+            cause = str(last_error)
         last = "" if last_error is None or str(last_error) in cause else f"{last_error}; "
         return DeadlineError(f"no answer in time; last: {last}{cause}")
 
@@ -459,7 +463,7 @@ class EndpointPool:
         causes = [cause for endpoint in (*self._endpoints, *self._retired) if (cause := endpoint.cause())]
         if len(self._queue) > 1:
             causes.append(f"{len(self._queue)} requests are queued")
-        return "; ".join(causes) or "no request is in flight"
+        return "; ".join(causes) or NOTHING_SENT
 
     def _is_awaited(self) -> bool:
         return bool(self._queue) or any(endpoint.in_flight for endpoint in (*self._endpoints, *self._retired))
