@@ -30,6 +30,7 @@ from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.judge import probe_judge, probe_judge_config
 from rewardstack_cli.probes.reward_model import probe_reward_model
 from rewardstack_cli.probes.reward_server import probe_reward_server, reward_servers
+from rewardstack_cli.score import positive_number
 
 SERVER_KEYS = "REWARD_SERVER_API_KEYS"
 """Variable with the keys that the reward server accepts. The first key is sent if REWARD_SERVER_API_KEY is not set.
@@ -97,9 +98,8 @@ def add_parser(commands: Any) -> None:
     """Add the parser of `check` to the subcommands."""
     parser = commands.add_parser("check", help="test each configured service, or a running stack", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--wait", type=float, default=0.0, metavar="SECONDS", help="maximum time to wait until all services work"
-    )
+    parser.add_argument("--wait", type=positive_number(float, or_zero=True), default=0.0, metavar="SECONDS",
+                        help="maximum time to wait until all services work")  # fmt: skip
     deep = parser.add_argument_group("a running stack")
     deep.add_argument("--deep", action="store_true", help="run end-to-end checks of the stack, as a client")
     deep.add_argument("--require", metavar="CHECK", action="append", default=[], choices=[*CHECKS],
@@ -108,7 +108,7 @@ def add_parser(commands: Any) -> None:
         "--stop-judge", metavar="COMMAND", help="command, run without a shell, that stops all judge replicas"
     )
     deep.add_argument("--start-judge", metavar="COMMAND", help="command, run without a shell, that starts them again")
-    deep.add_argument("--loading-seconds", type=float, default=1800.0, metavar="N",
+    deep.add_argument("--loading-seconds", type=positive_number(float), default=1800.0, metavar="N",
                       help="maximum seconds until the judge answers after --start-judge (%(default)s)")  # fmt: skip
     parser.set_defaults(run=run)
 

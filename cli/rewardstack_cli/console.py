@@ -41,6 +41,11 @@ def plain_text(text: str, style: str = "") -> Text:
     return Text(printable(text), style=style)
 
 
+def count_rows(count: int) -> str:
+    """Return "1 row", or the count with "rows"."""
+    return "1 row" if count == 1 else f"{count:,} rows"
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON on stdout, in ASCII only, so that no text in it can control the terminal."""
     sys.stdout.write(json.dumps(value, indent=1) + "\n")

@@ -15,7 +15,7 @@ from rewardstack.core.groups import split_batches
 from rewardstack.errors import RequestError
 from rewardstack.score import Request
 from rewardstack.settings import Settings
-from rewardstack_cli.console import Grid, err, plain_text, printable, put, say
+from rewardstack_cli.console import Grid, count_rows, err, plain_text, printable, put, say
 from rewardstack_cli.data.rows import Row
 from rewardstack_cli.options import Options
 from rewardstack_cli.progress import NOT_ALL_SCORED
@@ -38,12 +38,14 @@ def show_cost(rows: Iterable[Row], path: Path, options: Options) -> int:
         The exit status: 0 if every row can be scored, else 3.
 
     Raises:
-        RewardstackError: a setting is wrong, or a service does not answer.
+        RewardstackError: there are no rows, a setting is wrong, or a service does not answer.
     """
     counts: Counter[str] = Counter()
     row_error: list[RequestError] = []
     with err.status(f"reading {printable(str(path))}"):
         quotes = asyncio.run(_quote_all(_valid_requests(rows, options, counts, row_error), options))
+    if not counts and not row_error:
+        raise RequestError(f"IN: {path} has no rows", "IN")
     with_cache = bool(Settings.from_env().cache_url)
     cached = ["cached"] if with_cache else []
     table = Grid("data_source", "rows", *cached, "malformed", "requests", "prompt tokens", "completion tokens")
@@ -101,4 +103,4 @@ def _print_total(rows: int, unscored: int, quote: Quote, with_cache: bool) -> No
         how = "estimated from the length of the prompts" if quote.usage.uncounted else "counted by the judge"
         cost = f"at most {cost} (prompt tokens {how})"
     cached = f"{quote.cached:,} cached, " if with_cache else ""
-    put(plain_text(f"{rows:,} rows: {cached}{unscored:,} malformed; {cost}; nothing was scored"))
+    put(plain_text(f"{count_rows(rows)}: {cached}{unscored:,} malformed; {cost}; nothing was scored"))

@@ -43,7 +43,7 @@ MAX_BINS = 1000
 def add_parser(commands: Any) -> None:
     """Add the parser of `evaluate` to the subcommands."""
     parser = commands.add_parser("evaluate", help="compare scores with labels", description=__doc__)
-    parser.add_argument("input", metavar="FILE", type=Path, help="samples with labels: .jsonl or .parquet")
+    parser.add_argument("input", metavar="IN", type=Path, help="samples with labels: .jsonl or .parquet")
     parser.add_argument("--label", metavar="FIELD", default="label",
                         help=f"field that says whether a response is right: {labels.KINDS} (%(default)s)")  # fmt: skip
     parser.add_argument("--threshold", metavar="VALUE", type=float, default=0.5,
@@ -65,7 +65,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--json", metavar="OUT", type=Path, help="write the report as JSON")
     parser.add_argument("--html", metavar="OUT", type=Path, help="write the report as a page with plots")
     parser.add_argument("--dry-run", action="store_true", help="print the estimated cost; nothing is scored or written")
-    parser.add_argument("--scored", action="store_true", help="use the scores in FILE, an output file of `score`")
+    parser.add_argument("--scored", action="store_true", help="use the scores in IN, an output file of `score`")
     parser.add_argument("--data-source", metavar="NAME", help="data_source of rows that have none")
     parser.add_argument("--timeout", metavar="SECONDS", type=positive_number(float), help="total time limit of a row")
     parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read or write cached scores")
@@ -73,9 +73,9 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score FILE, compare the scores with its labels and write the report.
+    """Score IN, compare the scores with its labels and write the report.
 
-    If FILE is a sample log (see `evaluation.high_rewards`), only describe the responses with high rewards.
+    If IN is a sample log (see `evaluation.high_rewards`), only describe the responses with high rewards.
 
     Returns:
         The exit status: 0 if every row has a score, else 3. With `--injections`, every row that was scored again with
@@ -133,7 +133,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
     if args.scored and any(scoring_options.values()):
         names = ", ".join(name for name, is_set in scoring_options.items() if is_set)
         raise RequestError(
-            f"--scored: FILE already has scores, so {names} has no effect; drop --scored, or these options", "--scored"
+            f"--scored: IN already has scores, so {names} has no effect; drop --scored, or these options", "--scored"
         )
     if not -float("inf") < args.threshold < float("inf"):
         raise RequestError("--threshold: expected a number", "--threshold")
@@ -143,7 +143,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise RequestError("--disagreements: expected 0 or more", "--disagreements")
     for name, out in {"--json": args.json, "--html": args.html}.items():
         if out is not None and out.exists() and args.input.exists() and out.samefile(args.input):
-            raise RequestError(f"{name}: {out} is FILE itself; name another file", name)
+            raise RequestError(f"{name}: {out} is IN itself; name another file", name)
 
 
 def _report_scored_file(read: Read, options: ReportOptions, data_source: str | None) -> Report:

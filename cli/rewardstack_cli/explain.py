@@ -20,7 +20,7 @@ from rewardstack.core.steps import Explanation, Step
 from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR, Request
 from rewardstack.settings import Settings
-from rewardstack_cli.console import plain_text, print_json, printable, put
+from rewardstack_cli.console import count_rows, plain_text, print_json, printable, put
 from rewardstack_cli.data.rows import SAMPLE_FIELDS, Row
 from rewardstack_cli.data.source import Source
 from rewardstack_cli.explanation_summary import summarize
@@ -37,9 +37,9 @@ SCORED = ("ok", "fallback")
 def add_parser(commands: Any) -> None:
     """Add the parser of `explain` to the subcommands."""
     parser = commands.add_parser("explain", help="show how one sample gets its score", description=__doc__)
-    parser.add_argument("input", metavar="FILE", nargs="?", type=Path, help="samples: .jsonl or .parquet")
-    parser.add_argument("--row", metavar="N", type=positive_number(int), help="number of the row in FILE, from 1")
-    parser.add_argument("--solution", metavar="TEXT", help="the response, for a sample that is not in a FILE")
+    parser.add_argument("input", metavar="IN", nargs="?", type=Path, help="samples: .jsonl or .parquet")
+    parser.add_argument("--row", metavar="N", type=positive_number(int), help="number of the row in IN, from 1")
+    parser.add_argument("--solution", metavar="TEXT", help="the response, for a sample that is not in a file")
     parser.add_argument(
         "--ground-truth", metavar="TEXT", action="append", help="reference for --solution; repeat it for several"
     )
@@ -82,7 +82,7 @@ def _read_sample(args: argparse.Namespace) -> Request:
         RequestError: the arguments name no sample or two samples, or the sample is malformed.
     """
     if (args.input is None) == (args.solution is None):
-        raise RequestError("explain: give one sample, as FILE --row N or as --data-source NAME --solution TEXT", "FILE")
+        raise RequestError("explain: give one sample, as IN --row N or as --data-source NAME --solution TEXT", "IN")
     if args.input is None:  # errors in these fields begin with "the command line, --solution"
         row = Row(Path("the command line"), "--solution", _command_line_fields(args))
     else:
@@ -92,20 +92,24 @@ def _read_sample(args: argparse.Namespace) -> Request:
 
 def _read_row(args: argparse.Namespace) -> Row:
     if args.row is None or args.ground_truth is not None or args.extra is not None:
-        raise RequestError("explain: FILE needs --row N; --ground-truth and --extra are only for --solution", "--row")
+        raise RequestError("explain: IN needs --row N; --ground-truth and --extra are only for --solution", "--row")
     row = next(islice(Source(args.input, SAMPLE_FIELDS).rows(args.row - 1), 1), None)
     if row is None:
-        raise RequestError(f"--row: {args.input} has fewer than {args.row} rows", "--row")
+        raise RequestError(f"--row: {args.input} has fewer than {count_rows(args.row)}", "--row")
     return row
 
 
 def _command_line_fields(args: argparse.Namespace) -> dict[str, Any]:
     if args.row is not None:
-        raise RequestError("--row needs FILE", "--row")
+        raise RequestError("--row needs IN", "--row")
+    if args.data_source is None:
+        raise RequestError("--solution needs --data-source NAME; `rewardstack routes` lists them", "--data-source")
     try:
         extra = json.loads(args.extra) if args.extra else None
     except (ValueError, RecursionError) as error:
         raise RequestError(f"--extra: not JSON: {error}", "--extra") from error
+    if not isinstance(extra, dict | None):
+        raise RequestError(f"--extra: expected a JSON object, got {type(extra).__name__}", "--extra")
     return {"solution_str": args.solution, "ground_truth": args.ground_truth, "extra_info": extra}
 
 

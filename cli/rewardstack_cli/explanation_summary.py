@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from rewardstack.core.steps import Explanation, Step
 from rewardstack.routing.shaping import FLOORED
+from rewardstack_cli.failures import find_cause
 
 PART_PREFIX = "part "
 """Prefix of the name of a part's step."""
@@ -70,7 +71,11 @@ def summarize(explanation: Explanation) -> Iterator[str]:
     if len(lines) > MAX_LINES:
         yield f"... {len(lines) - MAX_LINES} more lines"
     score = explanation.score
-    if score is None or score.status in ("failed", "fallback"):
+    if (
+        score is not None
+        and score.status in ("failed", "fallback")
+        and find_cause(score.status, score.reason) == "service"
+    ):
         yield "`rewardstack check` checks the services"
     time = "" if score is None else f"{score.latency_ms:,.0f} ms; "
     yield f"{time}-v shows all steps, with prompts and replies"

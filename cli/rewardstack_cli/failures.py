@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 from rewardstack.score import Score
-from rewardstack_cli.console import say
+from rewardstack_cli.console import count_rows, say
 
 MAX_CONSECUTIVE = 200
 """Number of consecutive failed rows of a route after which no more of its rows are sent."""
 
 NOT_SENT = "not sent"
-"""The `source` of the score of a row that was not sent."""
+"""The `source` of the score of a row that was not sent; the score's reason begins with it."""
+
+FUNCTION_ERROR = re.compile(r"(?:^|[:;] )[\w.-]{1,64} (?:raised [A-Za-z_]|returned (?!\d)|gave \S+, outside)")
+"""Matches the reason of a score that failed because of an error in a reward function."""
+
+
+def find_cause(status: str, reason: str) -> str:
+    """Return what a row without a score failed at: `data`, `function` or `service`.
+
+    Rows that were not sent have the cause `service`.
+    """
+    if status == "unscored":
+        return "service" if reason.startswith(NOT_SENT) else "data"
+    return "function" if FUNCTION_ERROR.search(reason) else "service"
 
 
 class Failures:
@@ -56,7 +70,7 @@ class Failures:
     def lines(self) -> Iterator[str]:
         """Yield the number of rows and the first reason for each route and status other than `ok`."""
         for (route, status), count in sorted(self._counts.items()):
-            rows = "1 row" if count == 1 else f"{count:,} rows"
+            rows = count_rows(count)
             if status == NOT_SENT:
                 yield f"{route}: {rows} left unscored after {MAX_CONSECUTIVE} failures in a row"
             else:

@@ -105,7 +105,10 @@ async def _score_piece(rows: list[Row], score: ScoreRows) -> Piece:
     except ConfigError as error:
         if not (error.field or "").startswith("extra_info"):
             return Piece(rows, [], error)
-        place = rows[0].location if len(rows) == 1 else f"{rows[0].location} to {rows[-1].location}"
+        place = rows[0].location
+        if len(rows) > 1:
+            kind, first = rows[0].position.split()
+            place = f"{rows[0].file}, {kind}s {first} to {rows[-1].position.split()[1]}"
         return Piece(rows, [], RequestError(f"{place}: {error}", error.field))
     except RewardstackError as error:
         return Piece(rows, [], error)

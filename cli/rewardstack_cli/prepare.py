@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardstack.errors import RequestError
-from rewardstack_cli.console import Grid, plain_text, print_json, put
+from rewardstack_cli.console import Grid, count_rows, plain_text, print_json, put
 from rewardstack_cli.data import parquet
 from rewardstack_cli.recipes import gsm8k, math500_mia, output
 
@@ -49,9 +49,12 @@ def add_parser(commands: Any) -> None:
 
 def parse_share(text: str) -> float:
     """Parse a share, from 0 to below 1."""
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value < 1:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to below 1, got {text!r}")
     return value
 
 
@@ -84,7 +87,7 @@ def _show(folder: Path, report: dict[str, Any]) -> None:
         table.add_row(path, f"{details['rows']:,}", plain_text(labels), details["sha256"][:16])
     table.show()
     for source in report["sources"]:
-        put(plain_text(f"from {source['name']}: {source['rows']:,} rows; seed {report['seed']}"))
+        put(plain_text(f"from {source['name']}: {count_rows(source['rows'])}; seed {report['seed']}"))
         for name, digest in source["sha256"].items():
             put(plain_text(f"  {digest[:16]} {name}"))
     for reason, details in report["dropped"].items():

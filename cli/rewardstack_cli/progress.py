@@ -10,7 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from rewardstack.score import STATUSES
-from rewardstack_cli.console import err
+from rewardstack_cli.console import count_rows, err
+from rewardstack_cli.failures import find_cause
 
 NOT_ALL_SCORED = 3
 """Exit status if at least one row has no score."""
@@ -27,18 +28,29 @@ class Tally:
         statuses: number of rows by status.
         cached: number of rows whose value comes from a cache.
         total: sum of the values of rows with the status `ok` or `fallback`.
+        causes: number of rows without a score by cause (`failures.find_cause`).
     """
 
     statuses: Counter[str] = field(default_factory=Counter)
     cached: int = 0
     total: float = 0.0
+    causes: Counter[str] = field(default_factory=Counter)
 
-    def add(self, value: float | None, status: str, cached: bool, **_: Any) -> None:
+    def add(self, value: float | None, status: str, cached: bool, reason: str, **_: Any) -> None:
         """Count a row, given the fields of its score (`rows.score_fields`)."""
-        self.statuses[status] += 1
+        self._count_status(status, reason, 1)
         self.cached += bool(cached)
         if status in ("ok", "fallback"):
             self.total += value or 0.0
+
+    def remove_missing(self, status: str, reason: str, **_: Any) -> None:
+        """Remove a row without a score, given the fields of its line."""
+        self._count_status(status, reason, -1)
+
+    def _count_status(self, status: str, reason: str, change: int) -> None:
+        self.statuses[status] += change
+        if status in MISSING_STATUSES:
+            self.causes[find_cause(status, reason)] += change
 
     @property
     def rows(self) -> int:
@@ -63,7 +75,7 @@ class Tally:
             parts.append(Text(f"cached {self.cached / self.rows:.0%}"))
         if scored:
             parts.append(Text(f"mean value {self.total / scored:.4f}"))
-        return Text("; ").join([Text(f"{self.rows:,} rows"), *parts])
+        return Text("; ").join([Text(count_rows(self.rows)), *parts])
 
 
 def format_rate(rows: float, seconds: float) -> str:

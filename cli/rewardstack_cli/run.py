@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 from rich.text import Text
 
-from rewardstack.errors import RequestError, RewardstackError
+from rewardstack.errors import BudgetError, ConfigError, RequestError, RewardstackError, ScoringError
 from rewardstack.score import Score, Usage
-from rewardstack_cli.console import err, printable, put, say
+from rewardstack_cli.console import count_rows, err, printable, put, say
 from rewardstack_cli.data import parquet
 from rewardstack_cli.data.output import ScoreFile, row_digest
 from rewardstack_cli.data.rows import SCORE_FIELDS, Row, input_fields, to_json
 from rewardstack_cli.data.source import Source, is_parquet
+from rewardstack_cli.failures import NOT_SENT, find_cause
 from rewardstack_cli.interrupts import Interrupts
 from rewardstack_cli.options import Scoring
 from rewardstack_cli.progress import NOT_ALL_SCORED, Tally, format_rate, progress_bar
@@ -141,6 +142,8 @@ class Run:
                     scores.match_next(row)
                 if self._to_parquet:
                     digest.update(to_json(input_fields(row.fields)))
+        if not count:
+            raise self._source.no_rows_error()
         if replaced_fields:
             names = ", ".join(sorted(replaced_fields))
             say(
@@ -185,8 +188,10 @@ class Run:
     def _score(self, scores: ScoreFile, summary: InputSummary) -> int:
         try:
             return asyncio.run(self._score_rows(scores, summary))
-        except RewardstackError:
-            self._print_progress(scores, summary)
+        except RewardstackError as error:
+            self._print_progress(scores, summary, scores.tally.rows > 0 and _may_continue(error))
+            if not scores.tally.rows:
+                self._provenance.remove()
             raise
 
     async def _score_rows(self, scores: ScoreFile, summary: InputSummary) -> int:
@@ -221,12 +226,11 @@ class Run:
                 say("the rows in flight were dropped")
         return interrupts.received
 
-    def _print_progress(self, scores: ScoreFile, summary: InputSummary) -> None:
+    def _print_progress(self, scores: ScoreFile, summary: InputSummary, may_continue: bool = True) -> None:
         self._print_failures()
-        say(
-            f"{scores.tally.rows:,} of {summary.rows:,} rows are in {self._work_path}; the same command "
-            f"continues from there ({self._usage.summary})"
-        )
+        remedy = "; the same command continues from there" if may_continue else ""
+        where = f"in {self._work_path}{remedy}" if scores.tally.rows or may_continue else "scored"
+        say(f"{scores.tally.rows:,} of {count_rows(summary.rows)} are {where} ({self._usage.summary})")
 
     def _finish(self, tally: Tally, started: float) -> int:
         seconds = time.monotonic() - started
@@ -238,15 +242,32 @@ class Run:
         self._print_failures()
         if not tally.without_score:
             return 0
-        remedy = "--force submits all rows as a new job"
-        if self._options.rescores:
-            remedy = "the same command with --retry-failed scores only these rows again"
-        say(
-            f"rows without a score: {tally.without_score:,}; their `reason` says why, and `rewardstack check` checks "
-            f"the services; {remedy}"
-        )
+        say(f"rows without a score: {tally.without_score:,}; their `reason` says why")
+        for cause, remedy in self._remedies().items():
+            if tally.causes[cause]:
+                say(remedy.format(count_rows(tally.causes[cause])))
         return NOT_ALL_SCORED
+
+    def _remedies(self) -> dict[str, str]:
+        """Return what to do about rows without a score, by the cause that `find_cause` returns."""
+        retry = start_over = "--force submits all rows as a new job"
+        if self._options.rescores:
+            retry = "the same command with --retry-failed scores only these rows again"
+            start_over = "the same command with --force scores all rows again"
+        return {
+            "service": f"failed or not sent: {{}}; `rewardstack check` checks the services; {retry}",
+            "function": f"failed in a reward function: {{}}; correct the function; then {start_over}",
+            "data": f"invalid fields: {{}}; correct IN; then {start_over}",
+        }
 
     def _print_failures(self) -> None:
         for line in self._options.failures.lines():
             say(line)
+
+
+def _may_continue(error: RewardstackError) -> bool:
+    """Return whether the same command can continue after an error: neither IN nor a setting has to be corrected."""
+    if isinstance(error, ScoringError):
+        failed = next(score for score in error.scores if score.value is None and score.source != NOT_SENT)
+        return find_cause(failed.status, failed.reason) == "service"
+    return isinstance(error, BudgetError) or not isinstance(error, ConfigError)

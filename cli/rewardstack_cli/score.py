@@ -46,20 +46,24 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def positive_number(kind: type) -> Any:
+def positive_number(kind: type, or_zero: bool = False) -> Any:
     """Return a parser for arguments that are positive numbers.
 
     Args:
         kind: `int` or `float`.
+        or_zero: whether the argument may be 0.
     """
+    expected = f"a positive {'whole ' if kind is int else ''}number{' or 0' if or_zero else ''}"
 
     def parse(text: str) -> Any:
-        value = kind(text)
-        if not 0 < value < float("inf"):
-            raise ValueError(text)
+        try:
+            value = kind(text)
+        except ValueError:
+            value = -1
+        if not (0 < value < float("inf") or (or_zero and value == 0)):
+            raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
         return value
 
-    parse.__name__ = f"positive {'whole ' if kind is int else ''}number"
     return parse
 
 

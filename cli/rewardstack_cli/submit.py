@@ -18,7 +18,7 @@ from rewardstack_cli.run import Run
 def add_parser(commands: Any) -> None:
     """Add the parser of `submit` to the subcommands."""
     parser = commands.add_parser("submit", help="score a file as a job of the reward server", description=__doc__)
-    parser.add_argument("input", metavar="FILE", type=Path, help="samples: .jsonl or .parquet")
+    parser.add_argument("input", metavar="IN", type=Path, help="samples: .jsonl or .parquet")
     parser.add_argument("--wait", action="store_true", help="fetch the scores as they come; needs -o")
     parser.add_argument(
         "-o", "--output", metavar="OUT", type=Path, help="the same rows with their scores: .jsonl or .parquet"
@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Submit FILE as a job, unless it already has one; with `--wait`, write OUT.
+    """Submit IN as a job, unless it already has one; with `--wait`, write OUT.
 
     Returns:
         The exit status: without `--wait`, 0. With `--wait`, 0 if every row has a score, else 3; 130 or 143 after an

@@ -29,11 +29,13 @@ def show_table(source: Source, options: Options) -> int:
         The exit status: 0 if every row is `ok`, else 3.
 
     Raises:
-        RequestError: a row is malformed, or there are too many rows.
+        RequestError: a row is malformed, or there are no rows or too many.
     """
     rows = list(islice(source.rows(), TABLE_ROWS + 1))
     if len(rows) > TABLE_ROWS:
         raise RequestError(f"{source.path} has more than {TABLE_ROWS} rows; write them to a file with -o OUT", "IN")
+    if not rows:
+        raise source.no_rows_error()
     routes = [options.routes.find(options.request(row).data_source).pattern for row in rows]
     scores = asyncio.run(options.score(rows))
     with_cache = bool(Settings.from_env().cache_url) or any(score.cached for score in scores)

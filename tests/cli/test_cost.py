@@ -79,8 +79,8 @@ def test_the_document(cli: Cli, judge: FaultServer, start_redis: Callable[..., R
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "1 rows: 0 malformed; at most 1 request, " in done.stdout
-    assert "1 rows: 1 cached, 0 malformed; no requests to models" in done.stdout
+    assert "1 row: 0 malformed; at most 1 request, " in done.stdout
+    assert "1 row: 1 cached, 0 malformed; no requests to models" in done.stdout
     [spent] = redis.Redis.from_url(cache.url).keys(f"{PREFIX}spent:*")
     assert redis.Redis.from_url(cache.url).hget(spent, "requests") == b"1"
 

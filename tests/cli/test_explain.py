@@ -217,11 +217,16 @@ def test_what_steers_a_terminal(scoring: Cli, arguments: tuple[str, ...]) -> Non
         (["--data-source", "nothing", "--solution", "x"], 2, "has no route"),
         ([], 2, "give one sample"),
         (["--data-source", "gsm8k", "--solution", "x", "--extra", '{"metod": 1}'], 1, "mean extra_info.method?"),
+        (["--solution", "x"], 2, "--solution needs --data-source NAME"),
         (["in.jsonl"], 2, "needs --row N"),
         (["in.jsonl", "--row", "9"], 2, "fewer than 9 rows"),
         (["--data-source", "gsm8k", "--solution", "x", "--extra", "{"], 2, "--extra: not JSON"),
-        (["--data-source", "gsm8k", "--solution", "x", "--extra", "[]"], 2, "extra_info: expected an object"),
-        (["--data-source", "gsm8k", "--solution", "x", "--row", "1"], 2, "--row needs FILE"),
+        (
+            ["--data-source", "gsm8k", "--solution", "x", "--extra", "[]"],
+            2,
+            "--extra: expected a JSON object",
+        ),
+        (["--data-source", "gsm8k", "--solution", "x", "--row", "1"], 2, "--row needs IN"),
     ],
 )
 def test_exit_status(scoring: Cli, tmp_path: Path, arguments: list[str], status: int, words: str) -> None:

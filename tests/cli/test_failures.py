@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack_cli.failures import MAX_CONSECUTIVE
+from rewardstack_cli.failures import MAX_CONSECUTIVE, find_cause
 from tests.client.judge.conftest import FAKE_JUDGE
 from tests.support.servers import FaultServer, fault_server
 
@@ -125,3 +125,20 @@ def test_label_mass(cli: Cli, judge: FaultServer, tmp_path: Path) -> None:
     result = cli("score", "in.jsonl", "-o", "out.jsonl")
     [row] = read_jsonl(tmp_path / "out.jsonl")
     assert (result.status, row["label_mass"]) == (0, pytest.approx(0.9)), row
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "cause"),
+    [
+        ("failed", "mine raised KeyError: 'a' (mine.py, line 5)", "function"),
+        ("failed", "rule_remote_mine: mine returned the text 'x'; return a number", "function"),
+        ("failed", "mine gave 2, outside its range of 0 to 1", "function"),
+        ("failed", "mine: its process died", "service"),
+        ("failed", "http://a:1/v1/score returned 503: busy", "service"),
+        ("unscored", "not sent, because the route mine is stopped: mine raised KeyError", "service"),
+        ("unscored", "the reference (ground_truth) is missing or empty", "data"),
+    ],
+)
+def test_the_advice_depends_on_the_cause(status: str, reason: str, cause: str) -> None:
+    """An error in a function or in the data needs a correction; only other rows are worth a retry without one."""
+    assert find_cause(status, reason) == cause

@@ -6,6 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.snippets import block
@@ -15,7 +17,8 @@ from .samples import own, read_jsonl, sample, samples, write_jsonl, write_parque
 
 CASES = json.loads(Path(__file__).with_name("malformed_rows.json").read_text())
 LINES = {case["name"]: (case["line"].encode(), case["complaint"]) for case in CASES} | {
-    "not UTF-8": (b'{"data_source": "\xff"}', "not JSON"),
+    "not UTF-8": (b'{"data_source": "\xff"}', "not UTF-8 text; expected JSON Lines"),
+    "spread over lines": (b'{"a": 1', "not JSON: Expecting ',' delimiter at character 9; expected JSON Lines"),
     "too deep": (b"[" * 100_000, "nested too deeply"),
     "too long": (b'{"data_source": "%b"}' % (b"x" * (64 << 20)), "longer than 67,108,864 bytes"),
 }
@@ -34,6 +37,7 @@ def test_a_malformed_row_is_named_before_anything_is_scored(
     assert result.err.startswith("rewardstack: error: in.jsonl, line 3: ")
     assert complaint in result.err
     assert result.err.count("\n") == 1
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_numbers_that_json_lacks_become_null(scoring: Cli, tmp_path: Path) -> None:
@@ -75,6 +79,8 @@ def test_an_option_that_one_row_has_wrong_is_its_own_affair(scoring: Cli, tmp_pa
     result = scoring("score", "in.jsonl", "-o", "out.jsonl")
     assert result.status == 3
     assert "gsm8k: 1 row unscored; first error: extra_info.server_url" in result.err
+    assert "invalid fields: 1 row; correct IN; then the same command with --force" in result.err
+    assert "--retry-failed" not in result.err and "rewardstack check" not in result.err
     statuses = [row["status"] for row in read_jsonl(tmp_path / "out.jsonl")]
     assert (statuses.pop(290), set(statuses)) == ("unscored", {"ok"})
 
@@ -87,9 +93,17 @@ def test_an_option_that_all_rows_have_wrong_keeps_what_is_scored(scoring: Cli, t
     write_jsonl(tmp_path / "in.jsonl", rows)
     result = scoring("score", "in.jsonl", "-o", "out.jsonl")
     assert result.status == 2
-    assert "in.jsonl, line 257 to in.jsonl, line 300: extra_info.server_url" in result.err
-    assert "256 of 300 rows are in out.jsonl" in result.err
+    assert "in.jsonl, lines 257 to 300: extra_info.server_url" in result.err
+    assert "256 of 300 rows are in out.jsonl (" in result.err
     assert own(read_jsonl(tmp_path / "out.jsonl")) == rows[:256]
+
+
+def test_an_error_before_the_first_score_leaves_no_file(scoring: Cli, tmp_path: Path) -> None:
+    """If nothing is scored, neither OUT nor its provenance is left, and no advice to continue is printed."""
+    write_jsonl(tmp_path / "in.jsonl", [{**one, "extra_info": {"server_url": "nowhere"}} for one in samples(8)])
+    result = scoring("score", "in.jsonl", "-o", "out.jsonl")
+    assert (result.status, [one.name for one in tmp_path.iterdir()]) == (2, ["in.jsonl"])
+    assert "0 of 8 rows are scored" in result.err and "continues from there" not in result.err
 
 
 COMMANDS = {
@@ -101,9 +115,13 @@ COMMANDS = {
     "OUT is a directory": (["in.jsonl", "-o", "folder.jsonl"], "folder.jsonl is not a file"),
     "OUT in no directory": (["in.jsonl", "-o", "absent/out.jsonl"], "absent/out.jsonl: No such file or directory"),
     "not parquet": (["broken.parquet", "-o", "out.jsonl"], "broken.parquet: not a readable parquet file"),
+    "no rows": (["empty.jsonl", "-o", "out.jsonl"], "empty.jsonl has no rows"),
+    "no rows in parquet": (["empty.parquet", "-o", "out.parquet"], "empty.parquet has no rows"),
+    "no rows for a table": (["empty.jsonl", "--table"], "empty.jsonl has no rows"),
+    "no rows to estimate": (["empty.jsonl", "--dry-run"], "empty.jsonl has no rows"),
     "neither OUT nor table": (["in.jsonl"], "one of the arguments -o/--output --table --dry-run is required"),
-    "chunk size": (["in.jsonl", "-o", "out.jsonl", "--chunk-size", "0"], "invalid positive whole number value: '0'"),
-    "timeout": (["in.jsonl", "-o", "out.jsonl", "--timeout", "inf"], "invalid positive number value: 'inf'"),
+    "chunk size": (["in.jsonl", "-o", "out.jsonl", "--chunk-size", "0"], "expected a positive whole number, got '0'"),
+    "timeout": (["in.jsonl", "-o", "out.jsonl", "--timeout", "inf"], "expected a positive number, got 'inf'"),
     "policy": (["in.jsonl", "-o", "out.jsonl", "--on-error", "ignore"], "invalid choice: 'ignore'"),
 }
 
@@ -115,6 +133,8 @@ def test_a_malformed_command_is_an_error(scoring: Cli, tmp_path: Path, case: str
     before = write_jsonl(tmp_path / "in.jsonl", samples(2)).read_bytes()
     (tmp_path / "folder.jsonl").mkdir()
     (tmp_path / "broken.parquet").write_text("PAR1")
+    (tmp_path / "empty.jsonl").touch()
+    pq.write_table(pa.Table.from_pylist(samples(1)).slice(1), tmp_path / "empty.parquet")
     result = scoring("score", *arguments)
     assert result.status == 2
     assert complaint in result.err

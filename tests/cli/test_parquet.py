@@ -113,14 +113,6 @@ def test_an_out_of_other_data_is_not_touched(scoring: Cli, tmp_path: Path) -> No
     assert statuses(read_parquet(tmp_path / "out.parquet")) == ["ok"] * 5
 
 
-def test_an_empty_file_is_scored(scoring: Cli, tmp_path: Path) -> None:
-    """No rows in, no rows out, and the columns all the same."""
-    pq.write_table(pa.Table.from_pylist(samples(1)).slice(1), tmp_path / "in.parquet")
-    assert scoring("score", "in.parquet", "-o", "out.parquet").status == 0
-    out = pq.read_table(tmp_path / "out.parquet")
-    assert (out.num_rows, out.column_names) == (0, [*sample(0), *ADDED])
-
-
 @pytest.mark.usefixtures("needs_process")
 def test_parquet_without_pyarrow_says_what_to_install(cli: Cli, tmp_path: Path) -> None:
     """Where pyarrow is absent, JSONL works and parquet says what to install."""

@@ -64,13 +64,6 @@ def test_text_that_is_no_unicode_is_carried_through(scoring: Cli, tmp_path: Path
     assert own(read_jsonl(tmp_path / "out.jsonl")) == [json.loads(line)] * 2
 
 
-def test_an_empty_file_is_scored(scoring: Cli, tmp_path: Path) -> None:
-    """No rows in, no rows out, and no complaint."""
-    write_jsonl(tmp_path / "in.jsonl", [])
-    assert scoring("score", "in.jsonl", "-o", "out.jsonl").status == 0
-    assert (tmp_path / "out.jsonl").read_bytes() == b""
-
-
 def test_a_scored_file_can_be_scored_again(scoring: Cli, tmp_path: Path) -> None:
     """An OUT as IN: its old scores are replaced, not kept beside; a field of IN that is lost so is named."""
     old = {"value": 9, "status": "failed", "reason": "old", "cached": True, **UNUSED}

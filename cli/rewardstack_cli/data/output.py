@@ -79,6 +79,8 @@ class ScoreFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if isinstance(error, Exception) and not os.fstat(self._file.fileno()).st_size:
+            self.path.unlink(missing_ok=True)  # an error leaves no file without rows
         for file in (*self._replaced_files, self._file):
             file.close()
 
@@ -146,7 +148,7 @@ class ScoreFile:
         """Yield the rows of IN whose line has the status `failed` or `unscored`."""
         with self.path.open("rb") as lines:
             for row, line in zip(rows, lines, strict=False):
-                if _missing_status(line):
+                if _parse_missing(line):
                     yield row
 
     @contextmanager
@@ -196,8 +198,8 @@ class Rewriter:
         """
         for row, score in zip(rows, scores, strict=False):
             for line in self._old:
-                if status := _missing_status(line):
-                    self._tally.statuses[status] -= 1
+                if fields := _parse_missing(line):
+                    self._tally.remove_missing(**fields)
                     break
                 self._new.write(line)
             added = score_fields(score)
@@ -212,12 +214,12 @@ class Rewriter:
         return self._new
 
 
-def _missing_status(line: bytes) -> str:
-    """Return the status of a line if it is `failed` or `unscored`, else an empty string."""
+def _parse_missing(line: bytes) -> dict[str, Any]:
+    """Return the score fields of a line if its status is `failed` or `unscored`, else an empty dict."""
     if b'"failed"' not in line and b'"unscored"' not in line:
-        return ""
-    status = json.loads(line)["status"]
-    return status if status in MISSING_STATUSES else ""
+        return {}
+    fields = json.loads(line)
+    return {name: fields[name] for name in SCORE_FIELDS} if fields["status"] in MISSING_STATUSES else {}
 
 
 def _open(path: Path) -> BufferedRandom:

@@ -14,6 +14,7 @@ from rewardstack_cli.data.rows import Row
 
 JSONL = ".jsonl"
 PARQUET = ".parquet"
+EXPECTED = "JSON Lines: one JSON object in each line, in UTF-8"
 
 
 def is_parquet(path: Path, argument: str) -> bool:
@@ -65,6 +66,10 @@ class Source:
             return (Row(self.path, f"row {number}", fields) for number, fields in rows)
         return self._read_lines(start)
 
+    def no_rows_error(self) -> RequestError:
+        """Return the error about a file without rows."""
+        return RequestError(f"IN: {self.path} has no rows", "IN")
+
     def _read_lines(self, start: int) -> Iterator[Row]:
         count = 0
         with self.path.open("rb") as file:
@@ -82,7 +87,12 @@ def _parse_row(line: bytes, location: str) -> dict[str, Any]:
         fields = json.loads(line)
     except RecursionError as error:
         raise RequestError(f"{location}: nested too deeply") from error
-    except ValueError as error:
+    except UnicodeDecodeError as error:
+        raise RequestError(f"{location}: not UTF-8 text; expected {EXPECTED}") from error
+    except json.JSONDecodeError as error:
+        what = f"not JSON: {error.msg} at character {error.pos + 1}"
+        raise RequestError(f"{location}: {what}; expected {EXPECTED}") from error
+    except ValueError as error:  # e.g. a number with too many digits
         raise RequestError(f"{location}: not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise RequestError(f"{location}: expected an object, got {type(fields).__name__}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rewardstack_cli.console import count_rows
 from rewardstack_cli.evaluation.document import render_document, render_table
 from rewardstack_cli.evaluation.plots import calibration_plot, roc_plot
 from rewardstack_cli.evaluation.terminal import (
@@ -23,7 +24,7 @@ def render_page(report: Mapping[str, Any]) -> str:
     sections = "".join(_setting_section(setting, report) for setting in report["settings"])
     comparison = "" if report["comparison"] is None else _comparison_section(report)
     words = (
-        f"{report['rows']} rows; {report['right']} of them are labeled right by {report['label']}; "
+        f"{count_rows(report['rows'])}; {report['right']} of them are labeled right by {report['label']}; "
         f"a response counts as right if its score is at least {report['threshold']:g}."
     )
     return render_document(name, f"<p>{escape(words)}</p>\n{comparison}{sections}")

@@ -113,6 +113,8 @@ class JobScoring:
             warn_of_misspelled_fields([request])
             sources.add(request.data_source)
             records.append(_encode_request(request))
+        if not records:
+            raise self._source.no_rows_error()
         lines = b"".join(records)
         server_identity = await self._server.reward_types()
         provenance = json.dumps(server_provenance(server_identity, sources), sort_keys=True)
