@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from typing import Any
+
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
+"""Matches the terminal codes for colors that Werkzeug writes into its messages."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -18,7 +22,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "pid": record.process,
-            "message": record.getMessage(),
+            "message": COLOR.sub("", record.getMessage()),
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
