@@ -15,7 +15,9 @@ from rich.text import Text
 
 from rewardstack.client import route_table
 from rewardstack.errors import SettingsError
+from rewardstack.routing.composite import part_routes
 from rewardstack.routing.reward_models import REWARD_MODEL, RewardModel
+from rewardstack.routing.routes import Leaf, RouteTable
 from rewardstack.scorers.judge import JudgeConfig
 from rewardstack.scorers.reward_model import VARIABLE, urls_of_model
 from rewardstack.settings import Settings
@@ -37,6 +39,7 @@ SERVER_KEYS = "REWARD_SERVER_API_KEYS"
 
 On the machine of the stack, usually only this variable is set.
 """
+JUDGE_URL = "LLM_JUDGE_SERVER_URL"
 RETRY_INTERVAL = 1.0
 """Seconds between two rounds of probes. With `--wait`, all services are probed again and again, until all work."""
 STATES = {"ok": "green", "left out": "dim", "FAILED": "red"}
@@ -51,17 +54,19 @@ class Target(NamedTuple):
         variable: setting with the service's URLs: an environment variable, or a field in a routes file.
         urls: returns the configured URLs.
         probe: probes one URL.
+        routes: the user's routes that need the service; it is then an error if there is no URL.
     """
 
     name: str
     variable: str
     urls: Callable[[Settings], Sequence[str]]
     probe: Callable[[str, Settings], Awaitable[Finding]]
+    routes: Sequence[str] = ()
 
 
 SERVICES = (
     Target("reward server", "REWARD_SERVER_URL", reward_servers, probe_reward_server),
-    Target("LLM judge", "LLM_JUDGE_SERVER_URL", lambda settings: settings.judge_urls, probe_judge),
+    Target("LLM judge", JUDGE_URL, lambda settings: settings.judge_urls, probe_judge),
     Target("embedding server", "EMBEDDING_SERVER_URL", lambda settings: settings.embedding_urls, probe_embedding),
     Target("cache", "REWARD_CACHE_URL", lambda settings: list(filter(None, [settings.cache_url])), probe_cache),
 )
@@ -75,7 +80,23 @@ def _list_targets(settings: Settings) -> list[Target]:
     """
     routes = route_table(settings)
     judges = [_judge_target(JudgeConfig(judge)) for judge in routes.judges.values()]
-    return [*SERVICES, *judges, *map(_reward_model_target, routes.reward_models.values())]
+    judge_routes = _composites_with_judge(routes)
+    services = [one._replace(routes=judge_routes) if one.variable == JUDGE_URL else one for one in SERVICES]
+    return [*services, *judges, *map(_reward_model_target, routes.reward_models.values())]
+
+
+def _composites_with_judge(routes: RouteTable) -> list[str]:
+    """Return the composite routes with a part that the judge in `JUDGE_URL` scores."""
+
+    def is_judge(part: str) -> bool:
+        target = routes.find(part).target
+        return isinstance(target, Leaf) and target.kind == "judge" and target.judge is None
+
+    return [
+        route.name
+        for route in routes
+        if not isinstance(route.target, Leaf) and any(map(is_judge, part_routes(route.target)))
+    ]
 
 
 def _reward_model_target(model: RewardModel) -> Target:
@@ -91,7 +112,8 @@ def _reward_model_target(model: RewardModel) -> Target:
 
 
 def _judge_target(config: JudgeConfig) -> Target:
-    return Target(f"judge {config.name}", config.url_setting, config.urls, partial(probe_judge_config, config))
+    probe = partial(probe_judge_config, config)
+    return Target(f"judge {config.name}", config.url_setting, config.urls, probe, (config.name,))
 
 
 def add_parser(commands: Any) -> None:
@@ -139,7 +161,9 @@ async def _run(
     failed = _has_problem(findings)
     if not args.json:
         _services_table(findings).show()
-        _print_problems((f"{service.name} {one.address}", one.problem) for service, found in findings for one in found)
+        _print_problems(
+            (f"{service.name} {one.address}".rstrip(), one.problem) for service, found in findings for one in found
+        )
     if failed and checks:
         say("not all services work; skipping the deep checks")
     rows = [] if failed else await _run_checks(args, settings, checks)
@@ -216,7 +240,7 @@ async def _probe_until(
 ) -> list[tuple[Target, list[Finding]]]:
     """Return the findings once every service works, or at the deadline."""
     findings = await _probe_all(settings, services)
-    while _has_problem(findings) and (remaining := deadline - time.monotonic()) > 0:
+    while _is_worth_waiting(findings) and (remaining := deadline - time.monotonic()) > 0:
         await asyncio.sleep(min(RETRY_INTERVAL, remaining))
         findings = await _probe_all(settings, services)
     return findings
@@ -226,12 +250,26 @@ def _has_problem(findings: list[tuple[Target, list[Finding]]]) -> bool:
     return any(one.problem for _, found in findings for one in found)
 
 
+def _is_worth_waiting(findings: list[tuple[Target, list[Finding]]]) -> bool:
+    """Return whether a service with a URL has a problem; a URL that is not set does not appear later."""
+    return any(one.problem and one.address for _, found in findings for one in found)
+
+
 async def _probe_all(settings: Settings, services: Sequence[Target]) -> list[tuple[Target, list[Finding]]]:
     async def probe(service: Target) -> list[Finding]:
-        return await asyncio.gather(*(service.probe(address, settings) for address in service.urls(settings)))
+        urls = service.urls(settings)
+        if service.routes and not urls:
+            return [Finding("", problem=_missing_url_error(service))]
+        return await asyncio.gather(*(service.probe(address, settings) for address in urls))
 
     found = await asyncio.gather(*(probe(service) for service in services))
     return list(zip(services, found, strict=True))
+
+
+def _missing_url_error(service: Target) -> ProbeError:
+    need = f"route{'s' * (len(service.routes) > 1)} {', '.join(service.routes)}"
+    remedy = f"set {service.variable} to the URL of the judge"
+    return ProbeError(f"{service.variable} is not set, but needed by the {need}", remedy)
 
 
 def _services_table(findings: list[tuple[Target, list[Finding]]]) -> Grid:
@@ -239,7 +277,8 @@ def _services_table(findings: list[tuple[Target, list[Finding]]]) -> Grid:
     for service, found in findings:
         for finding in found:
             state = _colored_state("FAILED" if finding.problem else "ok")
-            address, version = plain_text(finding.address), plain_text(finding.version)
+            address = plain_text(finding.address or f"{service.variable} is not set")
+            version = plain_text(finding.version)
             table.add_row(service.name, address, state, version, finding.sample)
         if not found:
             table.add_row(service.name, Text(f"{service.variable} is not set", "dim"), Text("-"), "", "")

@@ -25,6 +25,7 @@ STATE: dict[str, Callable[[], object]] = {
     "rewardstack.client._clients": dict,
     "rewardstack.client._registered": dict,
     "rewardstack.scorers.names._checked": set,
+    "rewardstack.settings._reported": set,
 }
 """What the client keeps as long as its process lives, and what makes its first value."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

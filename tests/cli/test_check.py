@@ -39,6 +39,35 @@ def test_nothing_configured_is_said(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
     assert all(name in result.err for name in ("REWARD_SERVER_URL", "EMBEDDING_SERVER_URL", "REWARD_CACHE_URL"))
 
 
+def test_a_judge_that_a_route_needs_is_named(cli: Cli, tmp_path: Path) -> None:
+    """If a route needs a judge, its missing URL is an error with the setting and the route; `--wait` does not wait."""
+    (tmp_path / "routes.toml").write_text("""
+        [judges.small]
+        model = "m"
+        [routes]
+        other = "gsm8k"
+        mixed.sum = ["gsm8k", "llm_judge_remote"]
+    """)
+    cli.variables["REWARDSTACK_ROUTES"] = str(tmp_path / "routes.toml")
+    with scripted_server(health=HEALTHY, ready=READY, score=RIGHT) as server:
+        cli.variables["REWARD_SERVER_URL"] = server.url
+        result = cli("check", "--wait", "60")
+    assert (result.status, result.out.count("FAILED")) == (1, 2), result.out
+    assert "LLM judge: LLM_JUDGE_SERVER_URL is not set, but needed by the route mixed" in result.out
+    assert "judge small: LLM_JUDGE_SERVER_URL is not set, but needed by the route small" in result.out
+
+
+def test_misspelled_settings_are_named(cli: Cli) -> None:
+    """Each variable that is almost the name of a setting gets a line with the setting that is meant."""
+    meant = {"LLM_JUDGE_URL": "LLM_JUDGE_SERVER_URL", "REWARD_SERVER_TIMEOUTS": "REWARD_SERVER_TIMEOUT"}
+    with scripted_server(health=HEALTHY, ready=READY, score=RIGHT) as server:
+        cli.variables |= {"REWARD_SERVER_URL": server.url, **dict.fromkeys(meant, "1")}
+        result = cli("check")
+    assert result.status == 0
+    for name, setting in meant.items():
+        assert f"unknown variable '{name}': did you mean '{setting}'?" in result.err
+
+
 @pytest.mark.usefixtures("needs_process")
 def test_rules_in_the_command_itself(cli: Cli, tmp_path: Path) -> None:
     """Where no reward server is named, rules are tried in process: they work, or the remedy is told."""
