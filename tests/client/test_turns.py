@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from rewardstack.core.deadline import AttemptTimeout, Deadline, SharedDeadline
 from rewardstack.errors import DeadlineError
 from rewardstack.transport.endpoint_pool import EndpointPool
@@ -50,6 +52,14 @@ async def one_place() -> AsyncIterator[tuple[Service, EndpointPool, Get]]:
             yield service, pool, lambda path, timeout: pool.ask(Message("GET", path), SharedDeadline(Deadline(timeout)))
             pool.close()
         await asyncio.gather(*filter(None, service.connections))
+
+
+async def test_a_timeout_before_the_first_request() -> None:
+    """A timeout that is too short for a single request says so, and what to do."""
+    async with one_place() as (service, _, get):
+        with pytest.raises(DeadlineError, match="the timeout ended before a request was sent; raise it"):
+            await get("/hasty", 1e-9)
+        assert not service.paths
 
 
 async def test_who_gives_up_is_not_counted() -> None:
