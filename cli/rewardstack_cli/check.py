@@ -17,7 +17,7 @@ from rewardstack.client import route_table
 from rewardstack.errors import SettingsError
 from rewardstack.routing.composite import part_routes
 from rewardstack.routing.reward_models import REWARD_MODEL, RewardModel
-from rewardstack.routing.routes import Leaf, RouteTable
+from rewardstack.routing.routes import Leaf, RouteTable, builtin_routes
 from rewardstack.scorers.judge import JudgeConfig
 from rewardstack.scorers.reward_model import VARIABLE, urls_of_model
 from rewardstack.settings import Settings
@@ -39,7 +39,7 @@ SERVER_KEYS = "REWARD_SERVER_API_KEYS"
 
 On the machine of the stack, usually only this variable is set.
 """
-JUDGE_URL = "LLM_JUDGE_SERVER_URL"
+JUDGE_URL, EMBEDDING_URL = "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"
 RETRY_INTERVAL = 1.0
 """Seconds between two rounds of probes. With `--wait`, all services are probed again and again, until all work."""
 STATES = {"ok": "green", "left out": "dim", "FAILED": "red"}
@@ -67,7 +67,7 @@ class Target(NamedTuple):
 SERVICES = (
     Target("reward server", "REWARD_SERVER_URL", reward_servers, probe_reward_server),
     Target("LLM judge", JUDGE_URL, lambda settings: settings.judge_urls, probe_judge),
-    Target("embedding server", "EMBEDDING_SERVER_URL", lambda settings: settings.embedding_urls, probe_embedding),
+    Target("embedding server", EMBEDDING_URL, lambda settings: settings.embedding_urls, probe_embedding),
     Target("cache", "REWARD_CACHE_URL", lambda settings: list(filter(None, [settings.cache_url])), probe_cache),
 )
 
@@ -79,27 +79,30 @@ def _list_targets(settings: Settings) -> list[Target]:
         RouteError: a routes file cannot be used.
     """
     routes = route_table(settings)
-    judges = [_judge_target(JudgeConfig(judge)) for judge in routes.judges.values()]
-    judge_routes = _composites_with_judge(routes)
-    services = [one._replace(routes=judge_routes) if one.variable == JUDGE_URL else one for one in SERVICES]
-    return [*services, *judges, *map(_reward_model_target, routes.reward_models.values())]
-
-
-def _composites_with_judge(routes: RouteTable) -> list[str]:
-    """Return the composite routes with a part that the judge in `JUDGE_URL` scores."""
-
-    def is_judge(part: str) -> bool:
-        target = routes.find(part).target
-        return isinstance(target, Leaf) and target.kind == "judge" and target.judge is None
-
-    return [
-        route.name
-        for route in routes
-        if not isinstance(route.target, Leaf) and any(map(is_judge, part_routes(route.target)))
+    leaves: dict[str, Callable[[Leaf], bool]] = {
+        JUDGE_URL: lambda leaf: leaf.kind == "judge" and leaf.judge is None,
+        EMBEDDING_URL: lambda leaf: leaf.kind == "embedding",
+    }
+    services = [
+        one._replace(routes=_routes_with(leaves[one.variable], routes)) if one.variable in leaves else one
+        for one in SERVICES
     ]
+    judges = [_judge_target(JudgeConfig(judge)) for judge in routes.judges.values()]
+    return [*services, *judges, *(_reward_model_target(model, routes) for model in routes.reward_models.values())]
 
 
-def _reward_model_target(model: RewardModel) -> Target:
+def _routes_with(is_wanted: Callable[[Leaf], bool], routes: RouteTable) -> list[str]:
+    """Return the names of the user's routes that have a wanted leaf as target or part."""
+
+    def has_leaf(source: str) -> bool:
+        target = routes.find(source).target
+        return is_wanted(target) if isinstance(target, Leaf) else any(map(has_leaf, part_routes(target)))
+
+    built_in = builtin_routes()
+    return [route.name for route in routes if route not in built_in and has_leaf(route.name)]
+
+
+def _reward_model_target(model: RewardModel, routes: RouteTable) -> Target:
     name, variable = f"reward model {model.name}", f"reward_models.{model.name}.base_url"
     if not model.base_url:
         name, variable = name if model.name != REWARD_MODEL else "reward model", VARIABLE
@@ -108,6 +111,7 @@ def _reward_model_target(model: RewardModel) -> Target:
         variable,
         lambda settings: urls_of_model(model, settings),
         partial(probe_reward_model, model),
+        _routes_with(lambda leaf: leaf.reward_model == model, routes),
     )
 
 
@@ -268,8 +272,9 @@ async def _probe_all(settings: Settings, services: Sequence[Target]) -> list[tup
 
 def _missing_url_error(service: Target) -> ProbeError:
     need = f"route{'s' * (len(service.routes) > 1)} {', '.join(service.routes)}"
-    remedy = f"set {service.variable} to the URL of the judge"
-    return ProbeError(f"{service.variable} is not set, but needed by the {need}", remedy)
+    return ProbeError(
+        f"{service.variable} is not set, but needed by the {need}", f"set {service.variable} to the URL of the server"
+    )
 
 
 def _services_table(findings: list[tuple[Target, list[Finding]]]) -> Grid:

@@ -257,7 +257,7 @@ class Run:
         return {
             "service": f"failed or not sent: {{}}; `rewardstack check` checks the services; {retry}",
             "function": f"failed in a reward function: {{}}; correct the function; then {start_over}",
-            "data": f"invalid fields: {{}}; correct IN; then {start_over}",
+            "data": f"unscored: {{}}; where `reason` names a field, correct IN; then {start_over}",
         }
 
     def _print_failures(self) -> None:

@@ -39,22 +39,29 @@ def test_nothing_configured_is_said(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
     assert all(name in result.err for name in ("REWARD_SERVER_URL", "EMBEDDING_SERVER_URL", "REWARD_CACHE_URL"))
 
 
-def test_a_judge_that_a_route_needs_is_named(cli: Cli, tmp_path: Path) -> None:
-    """If a route needs a judge, its missing URL is an error with the setting and the route; `--wait` does not wait."""
+def test_a_service_that_a_route_needs_is_named(cli: Cli, tmp_path: Path) -> None:
+    """If a route needs a service without a URL, the error names the setting and the route; `--wait` does not wait."""
     (tmp_path / "routes.toml").write_text("""
         [judges.small]
         model = "m"
         [routes]
         other = "gsm8k"
+        similar = "embedding_remote"
         mixed.sum = ["gsm8k", "llm_judge_remote"]
+        nested.sum = ["mixed", "reward_model"]
     """)
     cli.variables["REWARDSTACK_ROUTES"] = str(tmp_path / "routes.toml")
     with scripted_server(health=HEALTHY, ready=READY, score=RIGHT) as server:
         cli.variables["REWARD_SERVER_URL"] = server.url
         result = cli("check", "--wait", "60")
-    assert (result.status, result.out.count("FAILED")) == (1, 2), result.out
-    assert "LLM judge: LLM_JUDGE_SERVER_URL is not set, but needed by the route mixed" in result.out
-    assert "judge small: LLM_JUDGE_SERVER_URL is not set, but needed by the route small" in result.out
+    assert (result.status, result.out.count("FAILED")) == (1, 4), result.out
+    for needed in (
+        "LLM judge: LLM_JUDGE_SERVER_URL is not set, but needed by the routes mixed, nested",
+        "judge small: LLM_JUDGE_SERVER_URL is not set, but needed by the route small",
+        "embedding server: EMBEDDING_SERVER_URL is not set, but needed by the route similar",
+        "reward model: REWARD_MODEL_SERVER_URL is not set, but needed by the route nested",
+    ):
+        assert needed in result.out, result.out
 
 
 def test_misspelled_settings_are_named(cli: Cli) -> None:

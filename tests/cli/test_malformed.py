@@ -79,7 +79,7 @@ def test_an_option_that_one_row_has_wrong_is_its_own_affair(scoring: Cli, tmp_pa
     result = scoring("score", "in.jsonl", "-o", "out.jsonl")
     assert result.status == 3
     assert "gsm8k: 1 row unscored; first error: extra_info.server_url" in result.err
-    assert "invalid fields: 1 row; correct IN; then the same command with --force" in result.err
+    assert "unscored: 1 row; where `reason` names a field, correct IN; then the same command with --force" in result.err
     assert "--retry-failed" not in result.err and "rewardstack check" not in result.err
     statuses = [row["status"] for row in read_jsonl(tmp_path / "out.jsonl")]
     assert (statuses.pop(290), set(statuses)) == ("unscored", {"ok"})
