@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, o
 
 from rewardstack.core.imports import import_lock
 from rewardstack.errors import ConfigError, FailureRateError, ScoringError
-from rewardstack.pipeline.arguments import check_options, read_call
+from rewardstack.pipeline.arguments import PLURAL, SINGULAR, check_options, read_call
 from rewardstack.score import OnError, Request, Score
 
 if TYPE_CHECKING:
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 Details = dict[str, float | None]
 """The result of `Score.details`."""
-SINGULAR = ("data_source", "solution_str", "ground_truth", "extra_info")
-"""The arguments of `compute_score` for one sample."""
-PLURAL = tuple(f"{name}s" for name in SINGULAR)
-"""The arguments of `compute_score` for a batch."""
 USER_ERRORS = ConfigError, ScoringError, FailureRateError
 """Errors whose message is enough to fix the cause; they are raised without the traceback from the event loop."""
 P = ParamSpec("P")

@@ -78,8 +78,8 @@ def test_empty_batch() -> None:
         ),
         (("math", SOLUTIONS, None, [None]), "extra_infos", "expected 2 values, one per solution, got 1"),
         (("math", SOLUTIONS, None, "x"), "extra_infos", "expected a list of 2, got str"),
-        (("math", None, ["1"], None), "solution_strs", "expected a list of strings"),
-        (("math", "ab", ["1", "2"], None), "solution_strs", "expected a list of strings"),
+        (("math", None, ["1"], None), "solution_strs", "expected a list of strings, missing"),
+        (("math", "ab", ["1", "2"], None), "solution_strs", "expected a list of strings, got str"),
     ],
 )
 def test_lengths(plural: tuple[Any, ...], field: str, message: str) -> None:
@@ -123,12 +123,26 @@ def test_arguments_of_trainers(caplog: pytest.LogCaptureFixture) -> None:
     assert "" == caplog.text
 
 
-def test_unknown_argument(caplog: pytest.LogCaptureFixture) -> None:
-    """An argument that nobody knows is told of, once however often it comes, and has no effect."""
+@pytest.mark.parametrize(
+    ("singular", "plural", "name", "suggestion"),
+    [
+        (("math", "a", "1", None), NONE, "weigth", ""),
+        (("math", None, "1", None), NONE, "solution", "solution_str"),
+        (("math", "a", None, None), NONE, "ground_truths_", "ground_truth"),
+        (NONE, (["math"], ["a"], None, None), "ground_truts", "ground_truths"),
+        (("math", "a", "1", None), NONE, "solutions", ""),
+        (("math", "a", "1", None), NONE, "time_out", "timeout"),
+    ],
+)
+def test_unknown_argument(
+    singular: tuple[Any, ...], plural: tuple[Any, ...], name: str, suggestion: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An unknown argument has no effect and is logged once, with the missing argument that it resembles."""
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            read_call(("math", "a", "1", None), NONE, {"weigth": 2})
-    assert ["compute_score: the argument 'weigth' is not known and has no effect"] == caplog.messages
+            read_call(singular, plural, {name: 2})
+    meant = f"; did you mean {suggestion!r}?" if suggestion else ""
+    assert [f"compute_score: the argument {name!r} is not known and has no effect{meant}"] == caplog.messages
 
 
 async def test_four_doors(server: FaultServer) -> None:

@@ -49,7 +49,8 @@ UNSCORED = [
         "an object needs the field 'target', but this object has 'answer'; put the reference into 'target', or pass it "
         "without an object",
     ),
-    (Request("math", None, "1"), "solution_str: expected a string, got NoneType"),
+    (Request("math", None, "1"), "solution_str: missing; expected the response as a string or chat messages"),
+    (Request("math", 7, "1"), "solution_str: expected a string, got int"),
     (Request("math", "a", "1", ["x"]), "extra_info: expected an object, got list"),  # type: ignore[arg-type]
     (
         Request("math", "a", "1", {"timeout": 0}),

@@ -91,18 +91,20 @@ def _begins_like(name: str, known: str) -> bool:
     return bool(find_closest(begin, [known], SUGGESTION_SIMILARITY)) and not is_longer_word
 
 
-def warn_of_unknown(prefix: str, names: Iterable[str]) -> None:
+def warn_of_unknown(prefix: str, names: Iterable[str], absent: Iterable[str]) -> None:
     """Warn once about each unknown argument, except those that verl adds.
 
     Args:
         prefix: start of the warning, such as `compute_score: the argument`.
         names: names of the unknown arguments.
+        absent: names of known arguments that are missing in the call; the warning suggests the most similar one.
     """
     for name in names:
         if name not in VERL_ARGUMENTS:
-            _warn_of_unknown_once(prefix, name)
+            _warn_of_unknown_once(prefix, name, tuple(sorted(absent)))
 
 
 @lru_cache(maxsize=64)
-def _warn_of_unknown_once(prefix: str, name: str) -> None:
-    log.warning("%s %r is not known and has no effect", prefix, name)
+def _warn_of_unknown_once(prefix: str, name: str, absent: tuple[str, ...]) -> None:
+    meant = did_you_mean(name, absent).strip()
+    log.warning("%s %r is not known and has no effect%s", prefix, name, f"; {meant}" if meant else "")

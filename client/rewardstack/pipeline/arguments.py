@@ -13,6 +13,13 @@ from rewardstack.core.misspellings import warn_of_unknown
 from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR, OnError, Request, Score
 
+SINGULAR = ("data_source", "solution_str", "ground_truth", "extra_info")
+"""The arguments of `compute_score` for one sample."""
+PLURAL = tuple(f"{name}s" for name in SINGULAR)
+"""The arguments of `compute_score` for a batch."""
+OPTIONS = ("details", "on_error", "timeout")
+"""The other arguments of `compute_score`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -55,6 +62,8 @@ def read_call(singular: Sequence[Any], plural: Sequence[Any], options: Mapping[s
     data_source, solution_str = singular[:2]
     is_batch = _is_list(solution_str) and (_is_list(data_source) or not is_conversation(solution_str))
     single = all(plural_value is None for plural_value in plural) and not is_batch
+    given = zip(SINGULAR if single else PLURAL, singular, plural, strict=True)
+    policy = _options(options, [name for name, value, plural_value in given if value is None and plural_value is None])
     if single:
         requests = [Request(*singular)]
     else:
@@ -63,12 +72,13 @@ def read_call(singular: Sequence[Any], plural: Sequence[Any], options: Mapping[s
             for plural_value, value in zip(plural, singular, strict=True)
         ]
         requests = _batch(*values)
-    return Call(requests, single, *_options(options))
+    return Call(requests, single, *policy)
 
 
 def _batch(sources: Any, solutions: Any, truths: Any, extras: Any) -> list[Request]:
     if not _is_list(solutions):
-        raise RequestError("solution_strs: expected a list of strings", "solution_strs")
+        got = "missing" if solutions is None else f"got {type(solutions).__name__}"
+        raise RequestError(f"solution_strs: expected a list of strings, {got}", "solution_strs")
     count = len(solutions)
     columns = [
         _column(sources, count, "data_sources", shared=isinstance(sources, str)),
@@ -94,9 +104,9 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or is_array(value)
 
 
-def _options(options: Mapping[str, Any]) -> tuple[bool, OnError | None, float | None]:
-    if unknown := options.keys() - {"details", "on_error", "timeout"}:
-        warn_of_unknown("compute_score: the argument", unknown)
+def _options(options: Mapping[str, Any], absent: Sequence[str]) -> tuple[bool, OnError | None, float | None]:
+    if unknown := options.keys() - {*OPTIONS}:
+        warn_of_unknown("compute_score: the argument", unknown, [*absent, *({*OPTIONS} - options.keys())])
     on_error, timeout = options.get("on_error"), options.get("timeout")
     check_options(on_error, timeout)
     return bool(options.get("details", False)), on_error, timeout

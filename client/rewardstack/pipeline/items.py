@@ -64,6 +64,8 @@ def _last_message(solution: Any) -> str:
     text = response_text(solution)
     if text is not None:
         return text
+    if solution is None:
+        raise RequestError("solution_str: missing; expected the response as a string or chat messages", "solution_str")
     kind = type(solution).__name__
     if isinstance(solution, (list, tuple, Mapping)) or is_array(solution):
         kind += " whose last assistant message has no text; use messages like {'role': 'assistant', 'content': '…'}"

@@ -64,7 +64,7 @@ class Arguments:
         timeout: float | None = None,
         **others: Any,
     ) -> None:
-        warn_of_unknown("reward_kwargs:", others)
+        warn_of_unknown("reward_kwargs:", others, ("details", "parts", "options", "on_error", "timeout"))
         if on_error == "none":
             raise RequestError(f"on_error: none is not supported with verl: {REMEDY}", "on_error")
         self._details, self._parts, self._options = details, as_names(parts, "parts"), plain(options or {})

@@ -64,7 +64,7 @@ def test_verls_own_arguments(server: FaultServer, caplog: pytest.LogCaptureFixtu
     assert 3.0 == both(**ROW, solution_str="abc", reward_router_address="a:1", reward_model_tokenizer=object())["score"]
     assert "" == caplog.text
     assert 3.0 == both(**ROW, solution_str="abc", on_eror="raise")["score"]
-    assert "reward_kwargs: 'on_eror' is not known and has no effect" in caplog.text
+    assert "reward_kwargs: 'on_eror' is not known and has no effect; did you mean 'on_error'?" in caplog.text
 
 
 def test_a_number(server: FaultServer) -> None:
