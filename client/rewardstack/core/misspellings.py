@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from functools import lru_cache
 
@@ -79,6 +79,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     containing = (entry for entry in names if len(name) > MIN_LENGTH and name.lower() in entry.lower())
     meant = find_closest(name, names, SUGGESTION_SIMILARITY) or next(beginnings, "") or next(containing, "")
     return f"did you mean {meant!r}? " if meant else ""
+
+
+def not_known(name: object, known: Collection[str]) -> str:
+    """Return the end of an error about an unknown name: a suggestion if there is one, and the known names."""
+    return f"is not known; {did_you_mean(str(name), known)}available: {', '.join(known)}"
 
 
 def _begins_like(name: str, known: str) -> bool:

@@ -215,7 +215,10 @@ def _template(table: NamedTable, folder: Path) -> str:
         return template
     try:
         return (folder / path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        why = f"{(folder / path).absolute()} cannot be read: {error.strerror}; correct the path"
+        raise table.error("template_path", why) from error
+    except ValueError as error:
         raise table.error("template_path", str(error)) from error
 
 

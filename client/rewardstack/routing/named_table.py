@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rewardstack.core.misspellings import not_known
 from rewardstack.errors import RouteError, SettingsError
 from rewardstack.settings import parse_urls
 
@@ -52,7 +53,7 @@ class NamedTable:
         if not isinstance(table, Mapping):
             raise table_error(kind, name, "", f"expected a table, got {type(table).__name__}")
         if unknown := [field for field in table if field not in allowed]:
-            raise table_error(kind, name, str(unknown[0]), f"is not known; available: {', '.join(allowed)}")
+            raise table_error(kind, name, str(unknown[0]), not_known(unknown[0], allowed))
         return cls(kind, name, table)
 
     def error(self, field: str, message: str) -> RouteError:

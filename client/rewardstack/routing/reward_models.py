@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from rewardstack.core.json_types import is_finite
+from rewardstack.core.misspellings import not_known
 from rewardstack.errors import RouteError
 from rewardstack.routing.named_table import NamedTable, table_error
 from rewardstack.routing.shaping import FIELDS as SHAPING
@@ -177,7 +178,7 @@ def _steps(table: NamedTable) -> Steps:
     if not isinstance(value, Mapping):
         raise table.error("steps", 'must be a table, such as { tag = "<extra_0>", separator = "\\n\\n" }')
     if unknown := [field for field in value if field not in STEP_FIELDS]:
-        raise table.error(f"steps.{unknown[0]}", f"is not known; available: {', '.join(STEP_FIELDS)}")
+        raise table.error(f"steps.{unknown[0]}", not_known(unknown[0], STEP_FIELDS))
     for field in ("tag", "separator"):
         if not isinstance(value.get(field, "x"), str) or not value.get(field, "x"):
             raise table.error(f"steps.{field}", f"must be a non-empty string, got {value[field]!r}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardstack.core.json_types import is_finite
+from rewardstack.core.misspellings import did_you_mean, not_known
 from rewardstack.errors import RouteError
 from rewardstack.routing.composite import (
     ON_PART_ERROR,
@@ -46,6 +47,8 @@ OPTIONS = {
     "cascade": ("at_least", "unsure", "agreement"),
 }
 """For each field that contains parts, the fields that such a part may have in addition to `route`."""
+COMMON = ("on_error", "on_part_error", *SHAPING)
+"""The fields that every composite may have."""
 LISTS: dict[str, type[WeightedSum | Majority | Cascade]] = {
     "route": Cascade,
     "sum": WeightedSum,
@@ -107,12 +110,16 @@ def _read(path: str) -> list[dict[str, Any]]:
         document = (
             json.loads(text, object_pairs_hook=_reject_duplicates) if path.endswith(".json") else tomllib.loads(text)
         )
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        why = f"{Path(path).absolute()} cannot be read: {error.strerror}; correct the path, or unset the variable"
+        raise RouteError(f"REWARDSTACK_ROUTES: {why}", "REWARDSTACK_ROUTES") from error
+    except ValueError as error:
         raise RouteError(f"REWARDSTACK_ROUTES: {path}: {error}", "REWARDSTACK_ROUTES") from error
     tables = document if isinstance(document, dict) else {}
     result = [tables.get(name, {}) for name in TABLES]
     if not tables.keys() & {*TABLES} or not all(isinstance(table, dict) for table in result):
-        why = f"{path} has no table `routes`, `judges` or `reward_models`"
+        meant = "".join(did_you_mean(name, TABLES) for name in tables)
+        why = f"{path} has no table `routes`, `judges` or `reward_models`{'; ' if meant else ''}{meant}".strip()
         raise RouteError(f"REWARDSTACK_ROUTES: {why}", "REWARDSTACK_ROUTES")
     return result
 
@@ -239,7 +246,10 @@ class _Parser:
             raise self.error("on_part_error", f"must be one of {', '.join(ON_PART_ERROR)}")
         kinds = [kind for kind in KINDS if kind in self._fields]
         if len(kinds) != 1:
-            raise self.error("", f"needs exactly one of {', '.join(KINDS)}")
+            names = ", ".join(map(repr, self._fields)) or "none"
+            meant = "" if kinds else "".join(did_you_mean(str(name), KINDS) for name in self._fields)
+            hint = f"; {meant}".rstrip(" ;")
+            raise self.error("", f"needs exactly one of {', '.join(KINDS)}, got {names}{hint}")
         kind = kinds[0]
         value = self._fields.pop(kind)
         composite: Composite
@@ -256,7 +266,9 @@ class _Parser:
             if kind == "sum" and on_part_error == "skip" and (least := min(part.weight for part in parts)) < 0:
                 raise self.error("sum.weight", f"must not be negative where on_part_error is skip, got {least:g}")
         if self._fields:
-            raise self.error(next(iter(self._fields)), "is not known")
+            unknown = next(iter(self._fields))
+            specific = ("gate", "then", "else") if kind == "gate" else (kind,)
+            raise self.error(unknown, not_known(unknown, (*specific, *COMMON)))
         return composite
 
     def _parts(self, field: str, value: Any) -> tuple[Part, ...]:
@@ -266,11 +278,12 @@ class _Parser:
 
     def _part(self, field: str, value: Any) -> Part:
         table = self._table(field, value)
+        known = "route", *OPTIONS[field]
+        if unknown := set(table) - {*known}:
+            raise self.error(f"{field}.{min(unknown)}", not_known(min(unknown), known))
         route = table.pop("route", None)
         if not isinstance(route, str) or not route:
             raise self.error(field, "needs a route's name under `route`")
-        if unknown := set(table) - set(OPTIONS[field]):
-            raise self.error(f"{field}.{min(unknown)}", "is not known")
         return Part(route, **{name: self._option(f"{field}.{name}", option) for name, option in table.items()})
 
     def _option(self, field: str, value: Any) -> Any:

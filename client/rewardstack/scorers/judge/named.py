@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from rewardstack.core.fields import Fields, is_missing
+from rewardstack.core.misspellings import not_known
 from rewardstack.errors import RequestError, RouteError
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.scorers.judge.options import read_options
@@ -159,7 +160,7 @@ def check_named_judge(judge: NamedJudge) -> None:
             field = {"model_name": "model"}.get(name, name.removeprefix("prompt_"))
             raise judge.error(f"options.{name}", f"belongs in the table itself: set judges.{judge.name}.{field}")
         if name not in VALID_OPTIONS:
-            raise judge.error(f"options.{name}", f"is not known; available: {', '.join(VALID_OPTIONS)}")
+            raise judge.error(f"options.{name}", not_known(name, VALID_OPTIONS))
         if name in POINTWISE_OPTIONS and judge.comparison is not None:
             raise judge.error(f"options.{name}", "has no meaning for a judge with compare; leave it out")
         if name == "images" and value is not False:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from rewardstack.core.fields import field_error
+from rewardstack.core.misspellings import did_you_mean
 from rewardstack.scorers.judge.fences import Fenced, fence
 from rewardstack.scorers.judge.scale import FIELD, UNIT, Scale, find_scale, read_range
 
@@ -154,7 +155,7 @@ def _custom_template(text: str, verdict: Kind, declared_scale: Scale | None) -> 
     if any(one not in text for one in needed):
         raise field_error(
             "prompt_template",
-            f"{text[:60]!r} is not one of {', '.join(BUILTIN)}, and a custom template needs "
+            f"{text[:60]!r} is not one of {', '.join(BUILTIN)}; {did_you_mean(text, BUILTIN)}a custom template needs "
             f"{' and '.join(needed)} (to use a file, set prompt_template_path)",
         )
     if len(text) > MAX_CHARACTERS:
@@ -212,7 +213,10 @@ def read_template(path: str) -> str:
     """
     try:
         return _read_file(path, os.stat(path).st_mtime_ns)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        why = f"{Path(path).absolute()} cannot be read: {error.strerror}; correct the path"
+        raise field_error("prompt_template_path", why) from error
+    except ValueError as error:
         raise field_error("prompt_template_path", f"{path}: {error}") from error
 
 
