@@ -264,18 +264,33 @@ class Urls(Text):
             if endpoint := ENDPOINT.search(url):
                 base = url[: endpoint.start()].removesuffix("/v1")
                 raise InvalidText(f"ends in the path of an endpoint; use the base URL {base}")
-            if not self._is_valid(url):
-                raise InvalidText("is not a list of URLs such as http://node-7:8000")
+            if fault := self._fault(url):
+                raise InvalidText(fault)
         return tuple(dict.fromkeys(urls))
 
     @staticmethod
-    def _is_valid(url: str) -> bool:
+    def _fault(url: str) -> str:
+        """Return what is wrong with a base URL, and the remedy; empty if the URL is valid."""
+        if re.search(r"\s", url):
+            return "contains a space; separate URLs by commas"
+        if mark := re.search("[?#]", url):
+            return f"contains `{mark[0]}`; use the base URL {url[: mark.start()]}"
+        if "://" not in url and (rest := re.sub("^https?[:/]+", "", url)):
+            return f"has no scheme; write {'https' if url.startswith('https') else 'http'}://{rest}"
         try:
             parts = urlsplit(url)
-            is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            host = parts.hostname
         except ValueError:
-            return False
-        return is_valid and not re.search(r"[\s?#]", url)
+            host = None
+        if not host:
+            return "has no valid host name; write a URL such as http://node-7:8000"
+        if parts.scheme not in ("http", "https"):
+            return f"has the scheme {parts.scheme}; use http or https"
+        try:
+            is_valid = parts.port != 0
+        except ValueError:
+            is_valid = False
+        return "" if is_valid else f"has port {parts.netloc.rpartition(':')[2]}, which is not a number from 1 to 65535"
 
 
 class RayActor(Text):

@@ -25,8 +25,12 @@ REFUSED = [(name, value, says) for says, values in CASES["refused"].items() for 
 TAKEN = [(name, value) for name, values in CASES["taken"].items() for value in values]
 LOOSER = (
     "an IP address",
-    "a list of URLs",
-    "the path of an endpoint",
+    "no scheme",
+    "the scheme",
+    "host name;",
+    "which is not a number from 1 to 65535",
+    "contains a space",
+    "the base URL",
     "a password",
     "an empty key",
     "a Redis URL",
