@@ -178,6 +178,14 @@ def test_reward_servers_troubles_have_a_remedy(cli: Cli, problem: str) -> None:
     assert remedy in result.out
 
 
+def test_a_path_under_which_nothing_answers_has_a_remedy(cli: Cli) -> None:
+    """A URL with a path that the server does not have leads to the path, not to host and port."""
+    with scripted_server(Answer({"error": "there is no endpoint '/foo/health'; available: /health"}, 404)) as server:
+        cli.variables["REWARD_SERVER_URL"] = f"{server.url}/foo"
+        result = cli("check")
+    assert "there is no endpoint '/foo/health'\n    nothing answers under the path /foo; leave it out" in result.out
+
+
 def test_a_wrong_key_is_told_from_a_missing_one(cli: Cli) -> None:
     """Where a key is set and refused, the remedy is to correct it."""
     refused = Answer({"error": "an API key is needed"}, 401)

@@ -17,6 +17,7 @@ from rewardstack.routing.routes import RouteTable
 from rewardstack.score import Item
 from rewardstack.scorers.factory import Backends
 from rewardstack.settings import Settings
+from tests.cli.scripted_server import Answer, scripted_server
 from tests.support.scoring import context
 from tests.support.servers import FaultServer, fault_server
 
@@ -209,6 +210,23 @@ def test_function_that_is_gone(server: FaultServer) -> None:
     with pytest.raises(UnknownSourceError, match="mode 404") as caught:
         compute_score("rule_remote_math", "refused with 404", "1")
     assert "data_source" == caught.value.field
+
+
+@pytest.mark.parametrize(("variable", "extra"), [("REWARD_SERVER_URL", None), ("extra_info.server_url", {})])
+def test_path_under_which_nothing_answers(
+    monkeypatch: pytest.MonkeyPatch, variable: str, extra: dict[str, Any] | None
+) -> None:
+    """A URL with a wrong path is an error that names the path and the setting once, without the server's endpoints."""
+    refusal = {"error": "there is no endpoint '/foo/v1/score'; available: /, /v1/score", "field": "path"}
+    with scripted_server(Answer(refusal, 404)) as server:
+        url = f"{server.url}/foo"
+        monkeypatch.setenv("REWARD_SERVER_URL", url if extra is None else server.url)
+        with pytest.raises(SettingsError) as caught:
+            compute_score("math", "a", "1", None if extra is None else {"server_url": url})
+    assert str(caught.value) == (
+        f"{url}/v1/score returned 404: there is no endpoint '/foo/v1/score'; nothing answers under the path /foo; "
+        f"leave it out of {variable}, unless a gateway uses it as a prefix"
+    )
 
 
 def test_unknown_function(server: FaultServer) -> None:

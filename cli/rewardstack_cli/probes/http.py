@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from rewardstack.core.addresses import shown_url
+from rewardstack.core.addresses import shown_url, wrong_url_remedy
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, SettingsError, UnreachableError
 from rewardstack.transport.http import authorization, find_proxy, open_session, send
 from rewardstack.transport.message import Reply, get_body
@@ -42,7 +42,7 @@ class RemedyNames(NamedTuple):
     @property
     def another_service(self) -> str:
         """The remedy if another service answers."""
-        return f"another service answers there; correct host and port in {self.url}"
+        return wrong_url_remedy("", self.url)
 
 
 class ProbedService:
@@ -150,7 +150,7 @@ class ProbedService:
             return f"set {api_key} to one of the server's {server_key}"
         if status < 400:
             return f"set {url} to the target of the redirect"
-        return self.names.another_service
+        return wrong_url_remedy(self._url, url)
 
     def _connection_remedy(self, cause: BaseException | None) -> str:
         url = self.names.url

@@ -1,4 +1,4 @@
-"""Remove secrets from URLs, for display."""
+"""Remove secrets from URLs, for display; remedies for wrong URLs."""
 
 from __future__ import annotations
 
@@ -10,3 +10,16 @@ def shown_url(url: str) -> str:
     parts = urlsplit(url)
     hidden = "***@" if "@" in parts.netloc else ""
     return urlunsplit((parts.scheme, hidden + parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def wrong_url_remedy(url: str, name: str) -> str:
+    """Return the remedy for a base URL under which another service, or none, answers.
+
+    Args:
+        url: the base URL.
+        name: the variable or field that sets it.
+    """
+    path = urlsplit(url).path
+    if path:
+        return f"nothing answers under the path {path}; leave it out of {name}, unless a gateway uses it as a prefix"
+    return f"another service answers there; correct host and port in {name}"

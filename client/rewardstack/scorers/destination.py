@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from rewardstack.core.addresses import wrong_url_remedy
 from rewardstack.core.fields import OPTIONS, Fields
 from rewardstack.errors import RejectedError, RequestError, SettingsError
 from rewardstack.settings import parse_urls
@@ -85,6 +86,18 @@ class Servers:
         if known and destination.api_key == self.default.api_key:
             return f"the server refuses the key in {self.key_variable}; set it to one that the server accepts"
         return "the server refuses the key in extra_info.api_key; correct it"
+
+    def wrong_url_error(self, error: RejectedError, destination: Destination) -> SettingsError:
+        """Return the error about URLs under which no server of this kind answers, with the remedy.
+
+        Args:
+            error: the error of the server that answered.
+            destination: the servers of the request.
+        """
+        is_configured = set(destination.urls) <= set(self.default.urls)
+        name = self.variable if is_configured else f"{OPTIONS}.server_url"
+        url = next((url for url in destination.urls if str(error).startswith(url)), destination.urls[0])
+        return SettingsError(f"{error}; {wrong_url_remedy(url, name)}", name)
 
     def destination(self, extra: Mapping[str, Any]) -> Destination:
         """Return the servers and the key for a sample with this `extra_info`.

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 from rewardstack.cache.key import ANY, CACHE_ENABLED, EVERY_FIELD, Key, Range, may_be_cached, read_fields, rule_key
 from rewardstack.core.batching import BatchKey
@@ -28,6 +29,7 @@ from rewardstack.core.imports import import_lock
 from rewardstack.core.wire import PROGRAMS_OFF, SERVER_FIELD_ERROR, Record, is_server_field, read_scores, sample_record
 from rewardstack.errors import (
     BudgetError,
+    ConfigError,
     RejectedError,
     ReplyError,
     RequestError,
@@ -41,7 +43,7 @@ from rewardstack.scorers.destination import Destination, FindPool, Servers
 from rewardstack.settings import Settings
 from rewardstack.transport.discovery import Discovery
 from rewardstack.transport.endpoint_pool import EndpointPool
-from rewardstack.transport.message import Message
+from rewardstack.transport.message import NO_ENDPOINT, Message
 
 if TYPE_CHECKING:
     from rewardstack.core.steps import Trace
@@ -148,7 +150,8 @@ class RewardServers:
             DeadlineError, ReplyError: the server did not score the items.
             RejectedError: the server refuses the key or the items.
             UnknownSourceError: the server does not have the source.
-            SettingsError: the items have programs, and the server does not run programs.
+            SettingsError: no reward server answers under the URL, or the items have programs, and the server does not
+                run programs.
             BudgetError: the server has used up the budget of its run.
         """
         records = [self._encode_item(source, item, fields) for item in items]
@@ -158,8 +161,17 @@ class RewardServers:
                 await self._score_records(source, destination, sendable, context, is_group) if sendable else ()
             )
         except RejectedError as error:
+            if error.status == 404:
+                raise self._not_found_error(error, destination) from error
             raise self._servers.with_key_hint(error, destination) from error
         return [next(scores) if isinstance(one, str) else one for one in records]
+
+    def _not_found_error(self, error: RejectedError, destination: Destination) -> ConfigError:
+        """Return the error about a 404: the URL is wrong, or the server does not have the source."""
+        has_path = any(urlsplit(url).path for url in destination.urls)
+        if error.complaint.startswith(NO_ENDPOINT) or (error.is_misplaced and has_path):
+            return self._servers.wrong_url_error(error, destination)
+        return UnknownSourceError(str(error), "data_source")
 
     async def _score_records(
         self, source: str, destination: Destination, records: Sequence[str], context: Context, is_group: bool
@@ -427,8 +439,6 @@ async def _request_scores(
         scores: Sequence[Score] = await pool.ask(message, deadline)
         return scores
     except RejectedError as error:
-        if error.status == 404:
-            raise UnknownSourceError(str(error), "data_source") from error
         if error.status == 503:
             raise BudgetError(str(error)) from error
         if error.status == 400 and PROGRAMS_OFF in str(error):

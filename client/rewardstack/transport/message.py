@@ -36,6 +36,8 @@ REPLICA_STATUSES = frozenset({*range(520, 525), 529})
 """If our gateway returns one of these statuses, a single replica has failed; another replica may accept the request."""
 OVERLOADED = LIMITING | DOWN | {408, 425}
 """Statuses of temporary errors (`OverloadError`), which are retried until the deadline."""
+NO_ENDPOINT = "there is no endpoint"
+"""Start of the reward server's error message for an unknown path (404); its known endpoints follow."""
 NO_QUOTA = "insufficient_quota"
 """Error code of an account without quota; retries do not help."""
 
@@ -142,6 +144,8 @@ def to_error(reply: Reply) -> ServiceError:
     """Return the typed error for the status of a reply."""
     record = _read_object(reply.data)
     complaint = error_message_in(reply.data)
+    if reply.status == 404 and complaint.startswith(NO_ENDPOINT):
+        complaint = complaint.partition(";")[0]  # without the list of the server's endpoints
     message = f"{reply.url} returned {reply.status}{': ' if complaint else ''}{complaint}"
     status = reply.status
     if _is_out_of_quota(record):
