@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ import redis as redis_client
 
 from rewardstack import Request, Score, score
 from tests.client.conftest import Script
-from tests.support.servers import FaultServer, Redis
+from tests.support.servers import FaultServer, Redis, free_port
 from tests.support.waiting import eventually
 
 NEW_PROCESS = """
@@ -48,6 +49,14 @@ def test_only_ok_is_kept(server: FaultServer, redis: Redis) -> None:
     assert 0 == redis_client.Redis.from_url(redis.url).dbsize()
     server.set(mode="ok")
     assert {"ok"} == statuses(score(kept("lost")))
+
+
+def test_unreachable(server: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A cache that cannot be reached costs no score, and a warning with one sentence says why."""
+    monkeypatch.setenv("REWARD_CACHE_URL", f"redis://127.0.0.1:{free_port()}/0")
+    assert {"ok"} == statuses(score(kept("without a cache", 3)))
+    line = caplog.messages[0]
+    assert re.fullmatch(r"the result cache cannot be read: .*[^.]; scoring continues without it", line), line
 
 
 def test_entries_expire(server: FaultServer, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:

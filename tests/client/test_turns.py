@@ -86,7 +86,7 @@ async def test_a_place_is_passed_on() -> None:
         next(iter(pool._queue._waiting)).add_done_callback(lambda _: second.cancel())
         service.open.set()
         assert [b"{}"] * 2 == await asyncio.gather(first, third)
-        assert second.cancelled() and not pool._is_awaited()
+        assert second.cancelled() and not pool._describe_wait()
 
 
 async def test_a_hedge_that_is_cancelled_before_it_starts() -> None:

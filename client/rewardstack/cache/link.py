@@ -77,7 +77,7 @@ class RedisLink:
         try:
             result = await run_with_timeout(TIMEOUT, operate(self._redis))
         except (redis.RedisError, OSError, asyncio.TimeoutError) as error:
-            self._disable(kind, str(error).partition("\n")[0] or "no answer in time")
+            self._disable(kind, str(error).partition("\n")[0].rstrip(".") or "no answer in time")
             return None
         if kind in self._logged:
             self._logged.remove(kind)

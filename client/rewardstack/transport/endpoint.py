@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from rewardstack.core.deadline import HEADER, AttemptTimeout
+from rewardstack.core.deadline import HEADER, AttemptTimeout, SharedDeadline
 from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.endpoints import VARIABLE
 from rewardstack.errors import (
@@ -145,6 +145,11 @@ class Attempt:
         self.hedges = 0
         self._task = asyncio.current_task()
 
+    @property
+    def deadline(self) -> SharedDeadline:
+        """The deadline of the request, which all its callers share."""
+        return self._timeout.deadline
+
     def check(self) -> float:
         """Interrupt the attempt after its timeout; hedge it if it is stuck. Return the seconds until the next check."""
         if self._is_done:
@@ -224,14 +229,14 @@ class EndpointFailure:
         last_error_at: time of the last error.
 
     Args:
-        is_awaited: returns whether a caller waits for the service.
+        describe_wait: returns for how long callers wait for the service at most; empty if no caller waits.
     """
 
-    def __init__(self, is_awaited: Callable[[], bool]) -> None:
+    def __init__(self, describe_wait: Callable[[], str]) -> None:
         self.error: ServiceError | None = None
         self.down_since = self.refusing_since = math.inf
         self.last_error_at = -math.inf
-        self._is_awaited = is_awaited
+        self._describe_wait = describe_wait
         self._since = 0.0
         self._refusals = 0
         self._is_logged = False
@@ -274,9 +279,9 @@ class EndpointFailure:
     def _log(self) -> None:
         """Log the failure if a caller waits for the service."""
         self._timer = None
-        if self.error is not None and self._is_awaited():
+        if self.error is not None and (wait := self._describe_wait()):
             self._is_logged = True
-            log.warning("%s; unavailable for %.0f s, retrying", self, time.monotonic() - self._since)
+            log.warning("%s; unavailable for %.0f s, retrying %s", self, time.monotonic() - self._since, wait)
 
 
 class Endpoint:
@@ -288,7 +293,7 @@ class Endpoint:
         ceiling: maximum number of requests in flight.
         session: HTTP session.
         latency: latency tracker, which all endpoints of the service share.
-        is_awaited: returns whether a caller waits for the service.
+        describe_wait: returns for how long callers wait for the service at most; empty if no caller waits.
         may_eject: returns whether enough other endpoints are available, so that an endpoint may be ejected.
         has_others: returns whether the service has other endpoints.
         on_stall: called when a request times out, to start probes.
@@ -306,7 +311,7 @@ class Endpoint:
         ceiling: int,
         session: aiohttp.ClientSession,
         latency: LatencyTracker,
-        is_awaited: Callable[[], bool],
+        describe_wait: Callable[[], str],
         may_eject: Callable[[Endpoint], bool],
         has_others: Callable[[], bool],
         on_stall: Callable[[], None],
@@ -315,7 +320,7 @@ class Endpoint:
     ) -> None:
         self.url = url
         self.limiter = Limiter(ceiling)
-        self.failure = EndpointFailure(is_awaited)
+        self.failure = EndpointFailure(describe_wait)
         self.reply_faults = ReplyFaults()
         self.replicas = Replicas()
         self.stalls = {"GET": Stall(), "POST": Stall()}
@@ -355,6 +360,11 @@ class Endpoint:
             return f"{self._shown_url} is up and is working on {requests}, the oldest sent {seconds:.1f} s ago"
         accepted = "accepted the connection and has" if seconds > CONNECT_TIMEOUT else "has"
         return f"{self._shown_url} {accepted} sent nothing for {seconds:.1f} s (waiting there: {requests})"
+
+    @property
+    def deadlines(self) -> list[SharedDeadline]:
+        """The deadlines of the requests in flight."""
+        return [attempt.deadline for attempt in self._attempts]
 
     @property
     def is_trial_due(self) -> bool:

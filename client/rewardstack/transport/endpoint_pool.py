@@ -113,6 +113,7 @@ class EndpointPool:
         max_retries: maximum number of retries of a request after invalid replies.
         find_location: returns the current URLs and key of a service that may move; None for fixed URLs.
         refused_timeout: seconds to wait while connections are refused; ignored if the service may move.
+        timeout_settings: names of the settings that limit how long callers wait, for the log; empty if unknown.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class EndpointPool:
         max_retries: int,
         find_location: Callable[[], Location] | None = None,
         refused_timeout: float = math.inf,
+        timeout_settings: str = "",
     ) -> None:
         self.last_progress = 0.0
         self._endpoints: list[Endpoint] = []
@@ -133,12 +135,13 @@ class EndpointPool:
             ceiling=ceiling,
             session=session,
             latency=LatencyTracker(),
-            is_awaited=self._is_awaited,
+            describe_wait=self._describe_wait,
             may_eject=self._may_eject,
             has_others=lambda: len(self._endpoints) > 1,
             on_stall=self._outage.probe,
             moves=find_location is not None,
         )
+        self._timeout_settings = timeout_settings
         self._find_location = find_location
         self._checked_at = time.monotonic()
         self._location: Location = tuple(urls), api_key
@@ -465,8 +468,15 @@ class EndpointPool:
             causes.append(f"{len(self._queue)} requests are queued")
         return "; ".join(causes) or NOTHING_SENT
 
-    def _is_awaited(self) -> bool:
-        return bool(self._queue) or any(endpoint.in_flight for endpoint in (*self._endpoints, *self._retired))
+    def _describe_wait(self) -> str:
+        """Return for how long callers still wait for the service at most; empty if no caller waits."""
+        endpoints = (*self._endpoints, *self._retired)
+        if not self._queue and not any(endpoint.in_flight for endpoint in endpoints):
+            return ""
+        deadlines = [*self._queue.deadlines, *(one for endpoint in endpoints for one in endpoint.deadlines)]
+        seconds = math.ceil(max((self._seconds_left(deadline, None) for deadline in deadlines), default=0.0))
+        settings = f"{self._timeout_settings}, or " if self._timeout_settings else ""
+        return f"for up to {max(1, seconds)} s (limit: {settings}`timeout` of the sample or call)"
 
     def lower_limit(self, requests: int) -> None:
         """Lower each endpoint's limit to `requests`, the capacity that a server reports.

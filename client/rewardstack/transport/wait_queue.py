@@ -96,6 +96,11 @@ class WaitQueue:
     def __len__(self) -> int:
         return len(self._waiting) + len(self._retries)
 
+    @property
+    def deadlines(self) -> list[SharedDeadline]:
+        """The deadlines of the queued requests."""
+        return [deadline for deadline, _ in (*self._retries.values(), *self._waiting.values())]
+
     def reserve_slot(self, failures: Failures | None = None) -> Endpoint | None:
         """Reserve a slot at the least loaded endpoint and return the endpoint; None if no endpoint has a free slot.
 
