@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rewardstack.core.steps import Explanation, Step
 from rewardstack.routing.shaping import FLOORED
-from rewardstack_cli.failures import find_cause
+from rewardstack_cli.failures import CHECK_HINT, find_cause
 
 PART_PREFIX = "part "
 """Prefix of the name of a part's step."""
@@ -71,14 +71,20 @@ def summarize(explanation: Explanation) -> Iterator[str]:
     if len(lines) > MAX_LINES:
         yield f"... {len(lines) - MAX_LINES} more lines"
     score = explanation.score
-    if (
-        score is not None
-        and score.status in ("failed", "fallback")
-        and find_cause(score.status, score.reason) == "service"
-    ):
-        yield "`rewardstack check` checks the services"
+    if score is not None:
+        results = [*_leaf_results(root)] if root.parts else [(score.status, score.reason)]
+        if any(status != "ok" and find_cause(status, reason) == "service" for status, reason in results):
+            yield CHECK_HINT
     time = "" if score is None else f"{score.latency_ms:,.0f} ms; "
     yield f"{time}-v shows all steps, with prompts and replies"
+
+
+def _leaf_results(node: Node) -> Iterator[tuple[str, str]]:
+    """Yield status and reason of the leaves of a route that were scored."""
+    if not node.parts and node.result:
+        yield str(node.result["status"]), str(node.result.get("reason", ""))
+    for part in node.parts.values():
+        yield from _leaf_results(part)
 
 
 def _build_node(name: str, route: Mapping[str, Any], steps: Sequence[Step]) -> Node:

@@ -15,6 +15,8 @@ MAX_CONSECUTIVE = 200
 NOT_SENT = "not sent"
 """The `source` of the score of a row that was not sent; the score's reason begins with it."""
 
+CHECK_HINT = "`rewardstack check` checks the services"
+
 FUNCTION_ERROR = re.compile(r"(?:^|[:;] )[\w.-]{1,64} (?:raised [A-Za-z_]|returned (?!\d)|gave \S+, outside)")
 """Matches the reason of a score that failed because of an error in a reward function."""
 

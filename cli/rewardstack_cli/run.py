@@ -22,7 +22,7 @@ from rewardstack_cli.data import parquet
 from rewardstack_cli.data.output import ScoreFile, row_digest
 from rewardstack_cli.data.rows import SCORE_FIELDS, Row, input_fields, to_json
 from rewardstack_cli.data.source import Source, is_parquet
-from rewardstack_cli.failures import NOT_SENT, find_cause
+from rewardstack_cli.failures import CHECK_HINT, NOT_SENT, find_cause
 from rewardstack_cli.interrupts import Interrupts
 from rewardstack_cli.options import Scoring
 from rewardstack_cli.progress import NOT_ALL_SCORED, Tally, format_rate, progress_bar
@@ -255,7 +255,7 @@ class Run:
             retry = "the same command with --retry-failed scores only these rows again"
             start_over = "the same command with --force scores all rows again"
         return {
-            "service": f"failed or not sent: {{}}; `rewardstack check` checks the services; {retry}",
+            "service": f"failed or not sent: {{}}; {CHECK_HINT}; {retry}",
             "function": f"failed in a reward function: {{}}; correct the function; then {start_over}",
             "data": f"unscored: {{}}; where `reason` names a field, correct IN; then {start_over}",
         }

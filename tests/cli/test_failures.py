@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack_cli.failures import MAX_CONSECUTIVE, find_cause
+from rewardstack_cli.failures import MAX_CONSECUTIVE
 from tests.client.judge.conftest import FAKE_JUDGE
 from tests.support.servers import FaultServer, fault_server
 
@@ -128,17 +128,25 @@ def test_label_mass(cli: Cli, judge: FaultServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "reason", "cause"),
+    ("reason", "is_shown"),
     [
-        ("failed", "mine raised KeyError: 'a' (mine.py, line 5)", "function"),
-        ("failed", "rule_remote_mine: mine returned the text 'x'; return a number", "function"),
-        ("failed", "mine gave 2, outside its range of 0 to 1", "function"),
-        ("failed", "mine: its process died", "service"),
-        ("failed", "http://a:1/v1/score returned 503: busy", "service"),
-        ("unscored", "not sent, because the route mine is stopped: mine raised KeyError", "service"),
-        ("unscored", "the reference (ground_truth) is missing or empty", "data"),
+        ("mentions raised KeyError: 'y' (my.py, line 6)", False),
+        ("mentions returned a str, not a number", False),
+        ("mentions gave 2, outside its range of 0 to 1", False),
+        ("rule_remote_mine: mine returned the text 'x'; return a number", False),
+        ("mine: its process died", True),
+        ("http://judge:8000/v1/models returned 500: down", True),
     ],
 )
-def test_the_advice_depends_on_the_cause(status: str, reason: str, cause: str) -> None:
-    """An error in a function or in the data needs a correction; only other rows are worth a retry without one."""
-    assert find_cause(status, reason) == cause
+def test_check_is_suggested_for_services(
+    cli: Cli, rules: FaultServer, tmp_path: Path, reason: str, is_shown: bool
+) -> None:
+    """`rewardstack check` is suggested if a service failed, but not if the user's own function did."""
+    rules.set(said={"value": None, "status": "failed", "reason": reason})
+    (tmp_path / "routes.json").write_text('{"routes": {"mine": {"sum": ["gsm8k"]}}}')
+    cli.variables["REWARDSTACK_ROUTES"] = str(tmp_path / "routes.json")
+    write_jsonl(tmp_path / "in.jsonl", [sample(2)])
+    results = [cli("score", "in.jsonl", "-o", "out.jsonl")]
+    results += [cli("explain", "--data-source", source, "--solution", "x") for source in ("gsm8k", "mine")]
+    assert [3, 1, 1] == [result.status for result in results]
+    assert [is_shown] * 3 == ["`rewardstack check` checks the services" in one.out + one.err for one in results]
