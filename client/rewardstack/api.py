@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, o
 
 from rewardstack.core.imports import import_lock
 from rewardstack.errors import ConfigError, FailureRateError, ScoringError
-from rewardstack.pipeline.arguments import PLURAL, SINGULAR, check_options, read_call
+from rewardstack.pipeline.arguments import PLURAL, SINGULAR, check_options, check_requests, read_call
 from rewardstack.score import OnError, Request, Score
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeo
         LoopError: the caller runs on the client's own event loop.
     """
     check_options(on_error, timeout)
-    return _score(list(requests), on_error, timeout)
+    return _score(check_requests(requests), on_error, timeout)
 
 
 async def ascore(
@@ -64,7 +64,7 @@ async def ascore(
 ) -> list[Score]:
     """Score samples without blocking the running event loop; see `score`."""
     check_options(on_error, timeout)
-    return await _ascore(list(requests), on_error, timeout)
+    return await _ascore(check_requests(requests), on_error, timeout)
 
 
 @overload

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,11 +19,11 @@ from rewardstack.client import reward_service
 from rewardstack.core import failure_rate
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.event_loop import run
-from rewardstack.errors import ReplyError, RequestError
+from rewardstack.errors import RejectedError, ReplyError, RequestError
 from rewardstack.score import Score
 from rewardstack.settings import Settings, parse_urls
 from rewardstack.transport.http import display_url, find_proxy
-from rewardstack.transport.message import Message
+from rewardstack.transport.message import NO_ENDPOINT, Message
 
 log = logging.getLogger(__name__)
 
@@ -51,13 +51,17 @@ class RemoteRewardModel:
     def __init__(
         self, endpoint: str, timeout: float = 100, retry_times: int = 3, *, api_key: str | None = None
     ) -> None:
+        if not isinstance(endpoint, str):
+            raise RequestError(
+                f"endpoint: expected a URL such as http://localhost:6000/get_reward, got {endpoint!r}", "endpoint"
+            )
         address, _, query = endpoint.partition("?")
         base = address.rstrip("/").removesuffix("/get_reward")
         if parse_urls(base, "endpoint") != (base,):
-            raise RequestError(f"endpoint: {endpoint!r} is not a single URL", "endpoint")
+            raise RequestError(f"endpoint: {endpoint!r} is not a single URL; pass one URL", "endpoint")
         for name, value in (("timeout", timeout), ("retry_times", retry_times)):
-            if not value > 0:
-                raise RequestError(f"{name}: {value!r} is not above 0", name)
+            if not isinstance(value, (int, float)) or not value > 0:
+                raise RequestError(f"{name}: expected a number above 0, got {value!r}", name)
         find_proxy(address)
         self.endpoint = endpoint
         self.timeout = timeout
@@ -107,7 +111,16 @@ class RemoteRewardModel:
         service = reward_service(self._base_url, self._api_key, settings)
         read = partial(_read, len(body["prompts"]))
         message = Message("POST", self._path, json.dumps(body).encode(), read=read)
-        reply: dict[str, Any] = await service.ask(message, deadline)
+        try:
+            reply: dict[str, Any] = await service.ask(message, deadline)
+        except RejectedError as error:
+            if error.status != 405 and not error.complaint.startswith(NO_ENDPOINT):
+                raise
+            parts = urlsplit(self._base_url)
+            remedy = f"set endpoint to {parts.scheme}://{parts.netloc}/get_reward"
+            raise RejectedError(
+                f"{str(error).rstrip('.')}; {remedy}", error.status, complaint=error.complaint
+            ) from error
         failed = Score.failed(f"{display_url(self.endpoint)} reports a failed sample; its log says why")
         failure_rate.add_scores([failed if status == "failed" else Score(0.0) for status in _statuses(reply)], settings)
         return reply
@@ -122,14 +135,26 @@ def _default_key(endpoint: str) -> str:
 def _body(
     prompts: Sequence[str], responses: Sequence[str], golden_responses: Sequence[str] | None
 ) -> dict[str, list[str]]:
-    columns = {"prompts": prompts, "responses": responses, "golden_responses": golden_responses}
-    body = {name: list(texts) for name, texts in columns.items() if texts is not None}
+    columns = {"prompts": prompts, "responses": responses}
+    columns |= {} if golden_responses is None else {"golden_responses": golden_responses}
+    body = {name: _texts(name, texts) for name, texts in columns.items()}
     for name, texts in body.items():
-        if isinstance(columns[name], str) or not all(isinstance(text, str) for text in texts):
-            raise RequestError(f"{name}: expected a list of strings", name)
         if len(texts) != len(body["prompts"]):
             raise RequestError(f"{name}: {len(texts)} values for {len(body['prompts'])} prompts", name)
     return body
+
+
+def _texts(name: str, texts: Any) -> list[str]:
+    """Return the values of an argument; raise RequestError if it is not a list of strings."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise RequestError(f"{name}: expected a list of strings, got {type(texts).__name__}", name)
+    result = list(texts)
+    for index, text in enumerate(result):
+        if not isinstance(text, str):
+            raise RequestError(
+                f"{name}: expected a list of strings, got {type(text).__name__} at position {index}", name
+            )
+    return result
 
 
 def _read(count: int, data: bytes) -> dict[str, Any]:

@@ -177,6 +177,9 @@ def test_samples_without_a_score(caplog: pytest.LogCaptureFixture) -> None:
         (["p"], ["a"], [], "golden_responses"),
         (["p"], [None], None, "responses"),
         ("p", "a", None, "prompts"),
+        (None, ["a"], None, "prompts"),
+        (["p"], None, None, "responses"),
+        (["p"], ["a"], 7, "golden_responses"),
     ],
 )
 def test_malformed_batches_are_refused_before_sending(prompts: Any, responses: Any, golden: Any, field: str) -> None:
@@ -193,11 +196,24 @@ def test_malformed_endpoints_are_refused(endpoint: str) -> None:
         RemoteRewardModel(endpoint)
 
 
-@pytest.mark.parametrize("options", [{"timeout": 0}, {"retry_times": 0}])
+@pytest.mark.parametrize(
+    "options", [{"timeout": 0}, {"retry_times": 0}, {"timeout": "5"}, {"timeout": None}, {"endpoint": 6000}]
+)
 def test_malformed_options_are_refused(options: dict[str, Any]) -> None:
-    """A timeout or a number of tries that is not above 0 is an error that names it."""
-    with pytest.raises(RequestError, match=next(iter(options))):
-        RemoteRewardModel("http://127.0.0.1:1", **options)
+    """A timeout or a number of tries that is not above 0, or a value of the wrong type, is an error that names it."""
+    name, value = next(iter(options.items()))
+    with pytest.raises(RequestError, match=f"^{name}: expected a .*, got {value!r}$"):
+        RemoteRewardModel(**{"endpoint": "http://127.0.0.1:1", **options})
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer({"error": "there is no endpoint '/x'; available: /", "field": "path"}, 404), Answer({}, 405)]
+)
+def test_a_wrong_path_has_a_remedy(answer: Answer) -> None:
+    """An endpoint that is not the server's /get_reward is an error with the right URL."""
+    with scripted_server(answer) as server, pytest.raises(RejectedError) as caught:
+        RemoteRewardModel(f"{server.url}/x").score(["p"], ["a"])
+    assert str(caught.value).endswith(f"; set endpoint to {server.url}/get_reward")
 
 
 def test_the_environments_key_goes_to_its_own_server_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def test_empty_batch() -> None:
         ((["math"], SOLUTIONS, None, None), "data_sources", "expected 2 values, one per solution, got 1"),
         ((None, SOLUTIONS, None, None), "data_sources", "expected a list of 2, got NoneType"),
         (("math", SOLUTIONS, ["1"], None), "ground_truths", "expected 2 values, one per solution, got 1"),
-        (("math", SOLUTIONS, "12", None), "ground_truths", "expected a list of 2, got str"),
+        (("math", SOLUTIONS, "12", None), "ground_truths", "expected a list of 2, got str; pass one value per sol"),
         (
             ("math", SOLUTIONS, np.array(["1", "2", "3"]), None),
             "ground_truths",
@@ -92,8 +93,24 @@ def test_lengths(plural: tuple[Any, ...], field: str, message: str) -> None:
 @pytest.mark.parametrize("source", [None, "", 7, ["math"]], ids=repr)
 def test_data_source_of_another_kind(source: Any) -> None:
     """What cannot name a route is refused as such."""
-    with pytest.raises(UnknownSourceError, match="^data_source: expected a name"):
+    message = f"data_source: expected a name of a route such as 'gsm8k', got {source!r}"
+    with pytest.raises(UnknownSourceError, match=f"^{re.escape(message)}$"):
         compute_score(source, "a", "1")
+
+
+@pytest.mark.parametrize(
+    ("requests", "got"),
+    [
+        (None, "NoneType"),
+        (Request("math", "a"), "Request"),
+        ([{"data_source": "math", "solution_str": "a"}], "dict at position 0"),
+        ([Request("math", "a"), ("math", "b")], "tuple at position 1"),
+    ],
+)
+def test_no_requests(requests: Any, got: str) -> None:
+    """`score` refuses what is not a list of requests, and says how to write one."""
+    with pytest.raises(RequestError, match=f"^requests: expected a list of rewardstack.Request, got {got}; write "):
+        score(requests)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ UNSCORED = [
         "without an object",
     ),
     (Request("math", None, "1"), "solution_str: missing; expected the response as a string or chat messages"),
-    (Request("math", 7, "1"), "solution_str: expected a string, got int"),
+    (Request("math", 7, "1"), "solution_str: expected a string or chat messages, got int"),
     (Request("math", "a", "1", ["x"]), "extra_info: expected an object, got list"),  # type: ignore[arg-type]
     (
         Request("math", "a", "1", {"timeout": 0}),

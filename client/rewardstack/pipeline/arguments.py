@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,7 +93,9 @@ def _column(values: Any, count: int, name: str, *, shared: bool) -> list[Any]:
     if shared:
         return [values] * count
     if not _is_list(values):
-        raise RequestError(f"{name}: expected a list of {count}, got {type(values).__name__}", name)
+        raise RequestError(
+            f"{name}: expected a list of {count}, got {type(values).__name__}; pass one value per solution", name
+        )
     if len(values) != count:
         why = f"expected {count} values, one per solution, got {len(values)}"
         raise RequestError(f"{name}: {why}", name)
@@ -118,3 +120,17 @@ def check_options(on_error: Any, timeout: Any) -> None:
         raise RequestError(f"on_error: must be one of {', '.join(ON_ERROR)}, got {on_error!r}", "on_error")
     if timeout is not None and read_timeout(timeout) is None:
         raise RequestError(f"timeout: expected {TIMEOUT_RANGE}, got {timeout!r}", "timeout")
+
+
+def check_requests(requests: Any) -> list[Request]:
+    """Return the requests as a list; raise RequestError if they are not instances of `Request`."""
+    items = list(requests) if isinstance(requests, Iterable) else None
+    got = type(requests).__name__ if items is None else ""
+    for index, item in enumerate(items or ()):
+        if not isinstance(item, Request):
+            got = f"{type(item).__name__} at position {index}"
+            break
+    if items is None or got:
+        remedy = "write [Request(data_source, solution_str, ground_truth, extra_info)], or call compute_score"
+        raise RequestError(f"requests: expected a list of rewardstack.Request, got {got}; {remedy}", "requests")
+    return items

@@ -69,7 +69,7 @@ def _last_message(solution: Any) -> str:
     kind = type(solution).__name__
     if isinstance(solution, (list, tuple, Mapping)) or is_array(solution):
         kind += " whose last assistant message has no text; use messages like {'role': 'assistant', 'content': '…'}"
-    raise RequestError(f"solution_str: expected a string, got {kind}", "solution_str")
+    raise RequestError(f"solution_str: expected a string or chat messages, got {kind}", "solution_str")
 
 
 def _timeout(extra: Mapping[str, Any]) -> float | None:

@@ -299,7 +299,9 @@ class RouteTable:
 
     def _search(self, source: str) -> Route:
         if not isinstance(source, str) or not source:
-            raise UnknownSourceError(f"data_source: expected a name, got {source!r}", "data_source")
+            raise UnknownSourceError(
+                f"data_source: expected a name of a route such as 'gsm8k', got {repr(source)[:50]}", "data_source"
+            )
         match = self._best_match(source)
         if match is None:
             raise self._unknown(source)

@@ -69,24 +69,47 @@ def as_names(names: Iterable[str], argument: str) -> tuple[str, ...]:
     """Return the names as a tuple.
 
     Raises:
-        RequestError: `names` is a string; the error names `argument`.
+        RequestError: `names` is a string or not iterable; the error names `argument`.
     """
-    if isinstance(names, str):
+    if isinstance(names, str) or not isinstance(names, Iterable):
         raise RequestError(f"{argument}: expected a list of names, got {names!r}; put it into a list", argument)
     return tuple(names)
+
+
+def as_options(options: Mapping[str, Any] | None, argument: str) -> dict[str, Any]:
+    """Return fields of `extra_info` as a dict, which is empty for None.
+
+    Raises:
+        RequestError: `options` is not a mapping; the error names `argument`.
+    """
+    if not isinstance(options, (Mapping, type(None))):
+        why = f"expected fields of extra_info such as {{'temperature': 0}}, got {type(options).__name__}"
+        raise RequestError(f"{argument}: {why}", argument)
+    return dict(options or {})
+
+
+def count_samples(responses: Sequence[Any], argument: str) -> int:
+    """Return the number of responses; raise RequestError, which names `argument`, if they are not a list."""
+    try:
+        return len(responses)
+    except TypeError:
+        kind = type(responses).__name__
+        raise RequestError(f"{argument}: expected a list with one value per sample, got {kind}", argument) from None
 
 
 def get_column(values: Sequence[Any] | None, count: int, name: str) -> Sequence[Any]:
     """Return a column's values for `count` samples; a list of None if there is no such column.
 
     Raises:
-        RequestError: the column does not have `count` values.
+        RequestError: the column is not a list, or does not have `count` values.
     """
     if values is None:
         return [None] * count
-    if len(values) != count:
-        raise RequestError(f"{name}: {len(values)} values for {count} samples", name)
-    return values
+    if count_samples(values, name) == count:
+        return values
+    if isinstance(values, str):
+        raise RequestError(f"{name}: expected a list with one value per sample, got str", name)
+    raise RequestError(f"{name}: {len(values)} values for {count} samples", name)
 
 
 def require_rewards(scores: Sequence[Score], remedy: str, samples: Sequence[str] = ("",)) -> list[float]:
@@ -174,6 +197,8 @@ class Columns:
         return merge_options(fields, options) if isinstance(options, Mapping) else options
 
     def _column(self, columns: Mapping[str, Sequence[Any]], name: str, count: int, argument: str) -> Sequence[Any]:
+        if not isinstance(name, str):
+            raise RequestError(f"{argument}: expected the name of a column, got {name!r}; pass a string", argument)
         if columns.get(name) is not None:
             return get_column(columns[name], count, name)
         with import_lock:

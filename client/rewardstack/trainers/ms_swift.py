@@ -21,7 +21,7 @@ from typing import Any
 from rewardstack import api
 from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import OnError
-from rewardstack.trainers.columns import Columns, as_names
+from rewardstack.trainers.columns import Columns, as_names, as_options
 
 GROUPS = "set group_size to num_generations, and per_device_train_batch_size to a multiple of it"
 """The remedy if a prompt's completions are divided over processes."""
@@ -57,7 +57,7 @@ def register(
     """
     from swift.rewards import orms
 
-    reader = Columns(data_source, reference, as_names(columns, "columns"), dict(extra_info or {}))
+    reader = Columns(data_source, reference, as_names(columns, "columns"), as_options(extra_info, "extra_info"))
     function = reward(name, reader, on_error, timeout)
     orms[name] = lambda args=None: function
 

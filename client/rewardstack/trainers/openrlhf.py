@@ -18,7 +18,7 @@ from rewardstack import api
 from rewardstack.core.responses import extract_response
 from rewardstack.errors import ScoringError
 from rewardstack.score import Request
-from rewardstack.trainers.columns import get_column, route_name
+from rewardstack.trainers.columns import count_samples, get_column, route_name
 
 THREADS = min(32, (os.cpu_count() or 1) + 4)
 """Number of samples that OpenRLHF scores concurrently: the number of threads of `asyncio.to_thread`."""
@@ -48,7 +48,7 @@ def reward_func(
         FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
     """
     source = route_name()
-    count = len(queries)
+    count = count_samples(queries, "queries")
     rows = zip(queries, get_column(prompts, count, "prompts"), get_column(labels, count, "labels"), strict=True)
     requests = [
         Request(source, extract_response(query, prompt), label, {"prompt": prompt}) for query, prompt, label in rows

@@ -32,7 +32,7 @@ from rewardstack.core.messages import last_text
 from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
 from rewardstack.settings_table import TABLE
-from rewardstack.trainers.columns import add_task, first_present, merge_options
+from rewardstack.trainers.columns import add_task, as_options, first_present, merge_options
 
 NAME = "rewardstack"
 """The environment's name in rows and in the configuration."""
@@ -90,7 +90,7 @@ class RewardstackEnv(BaseTextEnv):
             raise RequestError(f"on_error: {NO_NONE}", "on_error")
         specs = [spec for name in REFERENCES if isinstance(spec := row.get(name), Mapping)]
         self._reference = first_present(spec.get("ground_truth") for spec in specs)
-        self._extra = merge_options(row.get("extra_info"), options or {})
+        self._extra = merge_options(row.get("extra_info"), as_options(options, "options"))
         self._score: Score | None = None
 
     def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:

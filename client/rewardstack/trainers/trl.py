@@ -18,7 +18,7 @@ from typing import Any
 from rewardstack import api
 from rewardstack.core.reward_summary import RewardSummary
 from rewardstack.score import STATUSES, OnError, Request, Score
-from rewardstack.trainers.columns import Columns, as_names
+from rewardstack.trainers.columns import Columns, as_names, as_options
 
 REMEDY = "if TRL drops the column, set GRPOConfig(remove_unused_columns=False)"
 
@@ -60,7 +60,9 @@ def reward_func(
         RequestError: `columns` is a string.
     """
     kind = BlockingRewardFunc if blocking else AsyncRewardFunc
-    columns_to_read = Columns(data_source, reference, as_names(columns, "columns"), dict(extra_info or {}), REMEDY)
+    columns_to_read = Columns(
+        data_source, reference, as_names(columns, "columns"), as_options(extra_info, "extra_info"), REMEDY
+    )
     return kind(columns_to_read, on_error, timeout, name or data_source or "rewardstack")
 
 

@@ -29,7 +29,7 @@ from rewardstack.core.json_types import plain
 from rewardstack.core.misspellings import warn_of_unknown
 from rewardstack.errors import FailureRateError, RequestError, ScoringError
 from rewardstack.score import OnError, Request, Score
-from rewardstack.trainers.columns import as_names, get_column, merge_options
+from rewardstack.trainers.columns import as_names, as_options, count_samples, get_column, merge_options
 
 Reward = float | dict[str, Any]
 REMEDY = (
@@ -51,7 +51,7 @@ class Arguments:
         others: further arguments, which are ignored; a warning names them, except those that verl itself adds.
 
     Raises:
-        RequestError: `on_error` is "none".
+        RequestError: `on_error` is "none", or an argument has the wrong type.
     """
 
     def __init__(
@@ -67,7 +67,8 @@ class Arguments:
         warn_of_unknown("reward_kwargs:", others, ("details", "parts", "options", "on_error", "timeout"))
         if on_error == "none":
             raise RequestError(f"on_error: none is not supported with verl: {REMEDY}", "on_error")
-        self._details, self._parts, self._options = details, as_names(parts, "parts"), plain(options or {})
+        self._details, self._parts = details, as_names(parts, "parts")
+        self._options = plain(as_options(options, "options"))
         self.on_error, self.timeout = on_error, timeout
 
     def request(self, source: str, solution: Any, truth: Any, extra: Mapping[str, Any] | None) -> Request:
@@ -138,7 +139,7 @@ def compute_score_batched(
 ) -> list[Reward]:
     """Return the rewards of a batch in order, like `compute_score`; each list has one value per sample."""
     call = Arguments(**arguments)
-    count = len(solution_strs)
+    count = count_samples(solution_strs, "solution_strs")
     truths, extras = get_column(ground_truths, count, "ground_truths"), get_column(extra_infos, count, "extra_infos")
     rows = zip(get_column(data_sources, count, "data_sources"), solution_strs, truths, extras, strict=True)
     scores = api.score([call.request(*row) for row in rows], on_error=call.on_error, timeout=call.timeout)

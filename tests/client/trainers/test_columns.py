@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from rewardstack.errors import RequestError
 from rewardstack.score import Request
-from rewardstack.trainers.columns import Columns, as_names
+from rewardstack.trainers.columns import Columns, as_names, as_options, get_column
 
 CASES = json.loads((Path(__file__).resolve().parents[2] / "cases/trainer_columns.json").read_text())
 NOTHING: dict[str, Any] = {"data_source": None, "reference": None, "fields": (), "extra_info": {}, "remedy": "do this"}
@@ -44,10 +46,24 @@ def test_a_column_of_another_length(name: str) -> None:
         columns.requests(prompts, ["a", "b"], given)
 
 
-def test_one_name_is_a_list() -> None:
-    """A text where names are expected is refused, instead of read letter by letter."""
-    with pytest.raises(RequestError, match="^columns: expected a list of names, got 'most'"):
-        as_names("most", "columns")
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda: as_names("most", "columns"), "columns: expected a list of names, got 'most'; put it into a list"),
+        (lambda: as_names(None, "columns"), "columns: expected a list of names, got None"),  # type: ignore[arg-type]
+        (lambda: as_options("x", "options"), "options: expected fields of extra_info such as "),  # type: ignore[arg-type]
+        (lambda: get_column("12", 1, "labels"), "labels: expected a list with one value per sample, got str"),
+        (lambda: get_column(7, 1, "labels"), "labels: expected a list with one value per sample, got int"),  # type: ignore[arg-type]
+        (
+            lambda: Columns("math", ["answer"], (), {}).requests(["p"], ["a"], {}),  # type: ignore[arg-type]
+            "reference: expected the name of a column, got ['answer']; pass a string",
+        ),
+    ],
+)
+def test_arguments_of_the_wrong_type(read: Callable[[], object], message: str) -> None:
+    """An argument of the wrong type is an error that names it and what it should be."""
+    with pytest.raises(RequestError, match=f"^{re.escape(message)}"):
+        read()
 
 
 def test_tokens() -> None:
