@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardstack.core.misspellings import not_known
 from rewardstack.errors import SettingsError
 from rewardstack_settings.kinds import InvalidText
 from rewardstack_settings.setting import InvalidSetting, Setting
@@ -129,7 +128,7 @@ def _parse(data: bytes, variables: Mapping[str, Setting]) -> _Content:
     if not isinstance(servers, dict) or not all(isinstance(text, str) for text in servers.values()):
         raise InvalidText("has invalid `servers`, which must be an object with string values")
     if unknown := [name for name in servers if name not in variables]:
-        raise InvalidText(f"names {unknown[0][:80]!r}, which {not_known(unknown[0], [*variables])}")
+        raise InvalidText(f"names {unknown[0][:80]!r}, which is not known; available: {', '.join(variables)}")
     try:
         return _Content(data, {name: setting.read(servers.get(name, "")) for name, setting in variables.items()})
     except InvalidSetting as error:

@@ -12,6 +12,7 @@ import logging
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial
+from numbers import Real
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -60,7 +61,7 @@ class RemoteRewardModel:
         if parse_urls(base, "endpoint") != (base,):
             raise RequestError(f"endpoint: {endpoint!r} is not a single URL; pass one URL", "endpoint")
         for name, value in (("timeout", timeout), ("retry_times", retry_times)):
-            if not isinstance(value, (int, float)) or not value > 0:
+            if not isinstance(value, Real) or not value > 0:
                 raise RequestError(f"{name}: expected a number above 0, got {value!r}", name)
         find_proxy(address)
         self.endpoint = endpoint
