@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from rewardstack.core.addresses import wrong_url_remedy
 from rewardstack.core.fields import OPTIONS, Fields
+from rewardstack.core.imports import import_lock
 from rewardstack.errors import RejectedError, RequestError, SettingsError
 from rewardstack.settings import parse_urls
 from rewardstack.transport.endpoint_pool import EndpointPool
@@ -94,6 +94,8 @@ class Servers:
             error: the error of the server that answered.
             destination: the servers of the request.
         """
+        with import_lock:
+            from rewardstack.core.addresses import wrong_url_remedy
         is_configured = set(destination.urls) <= set(self.default.urls)
         name = self.variable if is_configured else f"{OPTIONS}.server_url"
         url = next((url for url in destination.urls if str(error).startswith(url)), destination.urls[0])
