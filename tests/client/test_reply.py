@@ -101,3 +101,9 @@ def test_retry_after(header: str, seconds: float) -> None:
     with pytest.raises(OverloadError) as raised:
         get_body(Reply(URL, 503, {"Retry-After": header}, b""))
     assert raised.value.retry_after == pytest.approx(seconds, abs=2)
+
+
+def test_one_sentence() -> None:
+    """The period at the end of a server's message is left out, because a remedy may follow."""
+    with pytest.raises(RejectedError, match="returned 404: no such model$"):
+        get_body(Reply(URL, 404, {}, b'{"error": "no such model."}'))

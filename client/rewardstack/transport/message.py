@@ -146,7 +146,7 @@ def to_error(reply: Reply) -> ServiceError:
     complaint = error_message_in(reply.data)
     if reply.status == 404 and complaint.startswith(NO_ENDPOINT):
         complaint = complaint.partition(";")[0]  # without the list of the server's endpoints
-    message = f"{reply.url} returned {reply.status}{': ' if complaint else ''}{complaint}"
+    message = f"{reply.url} returned {reply.status}{': ' if complaint else ''}{complaint.rstrip('.')}"
     status = reply.status
     if _is_out_of_quota(record):
         return RejectedError(message, status, complaint=complaint)
