@@ -17,7 +17,7 @@ from rewardstack.transport.endpoint import EndpointFailure
 from tests.support.servers import FaultServer, free_port
 
 SAID = "retrying"
-LIMIT = r"retrying for up to \d+ s \(limit: REWARD_SERVER_TIMEOUT, or `timeout` of the sample or call\)"
+LIMIT = r"retrying for up to \d+ s"
 
 
 def reasons(count: int = 3, **extra: object) -> set[str]:

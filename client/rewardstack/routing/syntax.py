@@ -116,10 +116,15 @@ def _read(path: str) -> list[dict[str, Any]]:
     except ValueError as error:
         raise RouteError(f"REWARDSTACK_ROUTES: {path}: {error}", "REWARDSTACK_ROUTES") from error
     tables = document if isinstance(document, dict) else {}
+    absent = [name for name in TABLES if name not in tables]
+    for name in tables.keys() - {*TABLES}:
+        if meant := did_you_mean(str(name), absent).strip():
+            raise RouteError(
+                f"REWARDSTACK_ROUTES: {path}: the table `{name}` is not known; {meant}", "REWARDSTACK_ROUTES"
+            )
     result = [tables.get(name, {}) for name in TABLES]
-    if not tables.keys() & {*TABLES} or not all(isinstance(table, dict) for table in result):
-        meant = "".join(did_you_mean(name, TABLES) for name in tables)
-        why = f"{path} has no table `routes`, `judges` or `reward_models`{'; ' if meant else ''}{meant}".strip()
+    if len(absent) == len(TABLES) or not all(isinstance(table, dict) for table in result):
+        why = f"{path} has no table `routes`, `judges` or `reward_models`"
         raise RouteError(f"REWARDSTACK_ROUTES: {why}", "REWARDSTACK_ROUTES")
     return result
 

@@ -36,14 +36,6 @@ if TYPE_CHECKING:
 
 CODE_TIMEOUT = 600.0
 """Minimum timeout of the `code` rule, in seconds. It is long, because a batch of programs can be queued for minutes."""
-TIMEOUTS = {
-    "rule": "REWARD_SERVER",
-    "code": "REWARD_SERVER",
-    "judge": "LLM_JUDGE_SERVER",
-    "reward_model": "REWARD_MODEL_SERVER",
-    "embedding": "EMBEDDING_SERVER",
-}
-"""For each kind of service, the start of the names of the settings that limit how long samples wait for it."""
 
 log = logging.getLogger(__name__)
 
@@ -236,19 +228,17 @@ class Backends:
             refused_timeout: maximum time to wait while connections are refused, in seconds; None for no separate limit.
         """
         max_refused = math.inf if refused_timeout is None else refused_timeout
-        prefix = TIMEOUTS[kind.partition(":")[0]]
-        names = f"{prefix}_TIMEOUT" + (f", {prefix}_REFUSED_TIMEOUT" if refused_timeout is not None else "")
 
         @cache_calls  # called for every sample; an unbounded cache is fine, because `_pools` keeps all pools anyway
         def find_pool(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             if settings.endpoints and (urls, api_key) == place(settings):
                 named = settings.endpoints, kind
                 pool = self._pool(
-                    named, (urls, api_key), settings, max_refused, names, lambda: place(settings.with_current_servers())
+                    named, (urls, api_key), settings, max_refused, lambda: place(settings.with_current_servers())
                 )
                 pool.update_location()
                 return pool
-            return self._pool((urls, api_key), (urls, api_key), settings, max_refused, names)
+            return self._pool((urls, api_key), (urls, api_key), settings, max_refused)
 
         return find_pool
 
@@ -258,15 +248,13 @@ class Backends:
         place: Location,
         settings: Settings,
         max_refused: float,
-        timeouts: str,
         current_place: Callable[[], Location] | None = None,
     ) -> EndpointPool:
         key = (*name, settings.max_connections, settings.max_retries, max_refused)
         pool = self._pools.get(key)
         if pool is None:
             ceiling = max_connections(settings.max_connections)
-            retries = settings.max_retries
-            pool = self._make_pool(*place, self._session, ceiling, retries, current_place, max_refused, timeouts)
+            pool = self._make_pool(*place, self._session, ceiling, settings.max_retries, current_place, max_refused)
             self._pools[key] = pool
         return pool
 

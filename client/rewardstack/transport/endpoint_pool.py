@@ -113,7 +113,6 @@ class EndpointPool:
         max_retries: maximum number of retries of a request after invalid replies.
         find_location: returns the current URLs and key of a service that may move; None for fixed URLs.
         refused_timeout: seconds to wait while connections are refused; ignored if the service may move.
-        timeout_settings: names of the settings that limit how long callers wait, for the log; empty if unknown.
     """
 
     def __init__(
@@ -125,7 +124,6 @@ class EndpointPool:
         max_retries: int,
         find_location: Callable[[], Location] | None = None,
         refused_timeout: float = math.inf,
-        timeout_settings: str = "",
     ) -> None:
         self.last_progress = 0.0
         self._endpoints: list[Endpoint] = []
@@ -141,7 +139,6 @@ class EndpointPool:
             on_stall=self._outage.probe,
             moves=find_location is not None,
         )
-        self._timeout_settings = timeout_settings
         self._find_location = find_location
         self._checked_at = time.monotonic()
         self._location: Location = tuple(urls), api_key
@@ -475,8 +472,7 @@ class EndpointPool:
             return ""
         deadlines = [*self._queue.deadlines, *(one for endpoint in endpoints for one in endpoint.deadlines)]
         seconds = math.ceil(max((self._seconds_left(deadline, None) for deadline in deadlines), default=0.0))
-        settings = f"{self._timeout_settings}, or " if self._timeout_settings else ""
-        return f"for up to {max(1, seconds)} s (limit: {settings}`timeout` of the sample or call)"
+        return f"for up to {max(1, seconds)} s"
 
     def lower_limit(self, requests: int) -> None:
         """Lower each endpoint's limit to `requests`, the capacity that a server reports.
