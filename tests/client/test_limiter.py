@@ -42,7 +42,7 @@ def play(limiter: Limiter, clock: Clock, events: list[tuple[Any, ...]]) -> None:
         elif name == "hangs":
             limiter.record_failure(immediately=True)
         else:
-            getattr(limiter, name)()
+            getattr(limiter, name)(*arguments)
 
 
 def refuse(limiter: Limiter, clock: Clock, sent_ago: float = 0.0, in_flight: int = 0, retry_after: float = 0.0) -> None:
@@ -155,6 +155,32 @@ def test_admission_after_a_pause(clock: Clock, in_flight: int, passed: float, ad
     limiter = Limiter(64)
     play(limiter, clock, [REFUSED, ("wait", passed)])
     assert admitted == limiter.admits(in_flight)
+
+
+FULL, SHORT, LONG = ("admits", 64), ("wait", 0.19), ("wait", 0.2)
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "events", "limit"),
+    [
+        (1000, [], 64),
+        (1000, [FULL], 64),
+        (1000, [FULL, SHORT, FULL], 64),
+        (1000, [FULL, LONG, FULL], 128),
+        (1000, [LONG, FULL], 64),
+        (1000, [FULL, LONG, FULL, LONG, ("admits", 128), LONG, ("admits", 256)], 512),
+        (100, [FULL, LONG, FULL, LONG, ("admits", 100)], 100),
+        (1000, [TOOK] * 10, 74),
+        (1000, [FULL, ("refused", 0.0, 32), LONG, FULL], 32),
+        (1000, [FULL, ("record_failure",), LONG, FULL], 64),
+        (1000, [FULL, ("lower_limit", 10), LONG, FULL], 10),
+    ],
+)
+def test_first_growth(clock: Clock, ceiling: int, events: list[tuple[Any, ...]], limit: int) -> None:
+    """Until the first failure, the limit doubles whenever all slots have been taken for 0.2 s, up to the ceiling."""
+    limiter = Limiter(ceiling)
+    play(limiter, clock, events)
+    assert limit == limiter.limit
 
 
 @pytest.mark.parametrize(("in_flight", "admitted"), [(0, True), (63, True), (64, False), (65, False)])

@@ -246,11 +246,9 @@ def test_too_large(serve: Serve, monkeypatch: pytest.MonkeyPatch, service: str) 
 
 
 def test_at_its_limit(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that holds 32 requests is sent at most 1.2 times the requests once its limit was met."""
+    """A server that holds 32 requests is sent at most 1.2 times the requests, from the first call."""
     server = serve()
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", server.url)
     server.set(limit=32)
-    assert share_of_ok(in_one_call(samples("llm_judge_remote", 64))) == 1
-    before = server.stats()["requests"]
     assert share_of_ok(in_one_call(samples("llm_judge_remote", 640))) == 1
-    assert server.stats()["requests"] - before <= 1.2 * 640
+    assert server.stats()["requests"] <= 1.2 * 640

@@ -1,5 +1,9 @@
 """Concurrency limit and circuit breaker of one endpoint: additive increase, multiplicative decrease (AIMD).
 
+The limit starts at `FIRST_LIMIT`. It rises by one with each success, and doubles whenever all slots have been taken for
+`GROWTH_SECONDS`, until the ceiling or the first failure. A server that refuses what exceeds its limit does so at once,
+so it refuses few requests, and a server that takes long for each request gets many at once all the same.
+
 An overload reply (`message.LIMITING`) halves the limit, but at most once per round trip. If even fewer requests are
 still in flight, the limit falls to their number. Successes then raise the limit by one request per round trip.
 
@@ -10,9 +14,14 @@ next overload reply. An outage therefore costs a few requests, not one retry per
 
 from __future__ import annotations
 
+import math
 import random
 import time
 
+FIRST_LIMIT = 64
+"""Number of requests in flight from which the limit starts."""
+GROWTH_SECONDS = 0.2
+"""Seconds without a free slot and without a failure after which the limit doubles."""
 BACKOFF_FIRST = 0.2
 BACKOFF_MAX = 5.0
 """Upper bounds of the first pause and of all pauses, in seconds; see `backoff`."""
@@ -38,6 +47,7 @@ class Limiter:
     Attributes:
         paused_until: end of the last pause, on `time.monotonic()`; 0 for none.
         pauses: number of pauses since the last success.
+        grows_at: when the limit doubles, on `time.monotonic()`: infinity for never, 0 until all slots are taken.
 
     Args:
         ceiling: maximum number of requests in flight, the upper bound of the limit.
@@ -47,7 +57,8 @@ class Limiter:
         self.paused_until = 0.0
         self.pauses = 0
         self._ceiling = ceiling
-        self._limit = float(ceiling)
+        self._limit = float(min(ceiling, FIRST_LIMIT))
+        self.grows_at = 0.0 if self._limit < ceiling else math.inf
         self._slow_start_until = float(ceiling)
         self._reduced_at = 0.0
         self._failures = self._overloads = 0
@@ -69,12 +80,28 @@ class Limiter:
 
     def lower_limit(self, requests: int) -> None:
         """Lower the limit to `requests`; successes raise it again."""
+        self.grows_at = math.inf
         self._limit = min(self._limit, float(requests))
         self._slow_start_until = min(self._slow_start_until, float(requests))
 
     def admits(self, in_flight: int) -> bool:
         """Return whether one more request may be sent now."""
-        return in_flight + 1 <= self._limit and (not self.paused_until or time.monotonic() >= self.paused_until)
+        if in_flight + 1 > self._limit and not self._grow():
+            return False
+        return not self.paused_until or time.monotonic() >= self.paused_until
+
+    def _grow(self) -> bool:
+        """Double the limit if all slots have been taken for `GROWTH_SECONDS`; return whether it was doubled."""
+        if self.grows_at == math.inf:
+            return False
+        now = time.monotonic()
+        if now < self.grows_at:
+            return False
+        has_waited = self.grows_at > 0
+        if has_waited:
+            self._limit = min(2 * self._limit, float(self._ceiling))
+        self.grows_at = now + GROWTH_SECONDS if self._limit < self._ceiling else math.inf
+        return has_waited
 
     def record_success(self) -> None:
         """Record a success: close the circuit and raise the limit."""
@@ -93,6 +120,7 @@ class Limiter:
                 the circuit.
         """
         now = time.monotonic()
+        self.grows_at = math.inf
         self._overloads += 1
         if ejects and self._overloads >= OVERLOADS_TO_OPEN:
             self.record_failure(immediately=True, ejects=True)
@@ -119,6 +147,7 @@ class Limiter:
             immediately: whether to open the circuit now, without waiting for a third failure.
             ejects: whether other endpoints are available, so that pauses may be longer.
         """
+        self.grows_at = math.inf
         self._failures = FAILURES_TO_OPEN if immediately else self._failures + 1
         if self.is_open:
             self._limit = 1.0

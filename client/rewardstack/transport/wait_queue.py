@@ -185,9 +185,11 @@ class WaitQueue:
     def _schedule_check(self) -> None:
         if self._check_location is not None:
             self._check_in(CHECK_INTERVAL)
+        now = time.monotonic()
         for endpoint in self._endpoints():
-            if endpoint.limiter.paused_until and (pause := endpoint.limiter.paused_until - time.monotonic()) > 0:
-                self._check_in(pause)
+            for moment in (endpoint.limiter.paused_until, endpoint.limiter.grows_at):
+                if now < moment < math.inf:
+                    self._check_in(moment - now)
 
     def _check_in(self, seconds: float) -> None:
         """Check the queue in `seconds` at the latest; one timer for all waiters is cheaper than one for each."""
