@@ -90,6 +90,26 @@ def test_exit_with_a_hung_server(server: FaultServer, run_script: Script) -> Non
     assert out == "exits"
 
 
+def test_a_call_at_exit_is_an_error(server: FaultServer, run_script: Script) -> None:
+    """A call in an `atexit` handler that runs after the client has stopped ends with an error, and does not hang."""
+    out = run_script("""
+        import asyncio, atexit
+        from rewardstack import acompute_score, compute_score
+        from rewardstack.errors import LoopError
+
+        def call_late():
+            for call in (lambda: compute_score("math", "abc"), lambda: asyncio.run(acompute_score("math", "abc"))):
+                try:
+                    print(call())
+                except LoopError as error:
+                    print("the process exits" in str(error))
+
+        atexit.register(call_late)
+        print(compute_score("math", "abc"))
+    """)
+    assert out.split() == ["3.0", "True", "True"]
+
+
 def test_two_waiters_on_one_call(server: FaultServer) -> None:
     """Of two who wait for one call, the impatient one fails after 50 ms and the patient one gets the score."""
     server.set(delay=2.0)

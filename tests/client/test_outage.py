@@ -145,14 +145,13 @@ def test_nobody_waits_for_a_probe(dead: str, pace: float, monkeypatch: pytest.Mo
 
 
 @pytest.fixture
-def stalled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
-    """A server of a service that answers GETs and no POSTs, and that the environment names."""
+def service(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
+    """A server of a service that the environment names."""
     monkeypatch.setenv("REWARD_CACHE", "off")
     server = FaultServer(script=ROOT / "tests/support/replica.py")
-    server.set(ill="hang")
     monkeypatch.setattr(outage, "PROBE_PAUSES", (0.2, 0.5))
+    monkeypatch.setattr(outage, "REPEAT_AFTER", 0.5)
     monkeypatch.setenv(f"{request.param}_URL", server.url)
-    monkeypatch.setenv(f"{request.param}_TIMEOUT", "1")
     yield server
     server.kill()
 
@@ -160,20 +159,34 @@ def stalled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 SOURCES = {"LLM_JUDGE_SERVER": "llm_judge_remote", "EMBEDDING_SERVER": "embedding_remote", "REWARD_SERVER": "math"}
 
 
-@pytest.mark.parametrize(("stalled", "source"), SOURCES.items(), indirect=["stalled"])
-def test_a_stall_costs_one_timeout(stalled: FaultServer, source: str) -> None:
-    """A server that answers /health and swallows work gets a few trials, not every batch, until it answers again."""
+@pytest.mark.parametrize(("service", "source"), SOURCES.items(), indirect=["service"])
+def test_a_lost_discovery_request(service: FaultServer, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the reply to the first GET is lost, the GET is sent again once the server has answered /health."""
+    monkeypatch.setattr(endpoint, "MIN_STUCK", 0.5)
+    service.set(lost=1)
+    scores = score([Request(source, f"a {at}", "1", {"problem": "p", "timeout": 60}) for at in range(8)])
+    assert {"ok"} == {one.status for one in scores}, scores[0].reason
+
+
+@pytest.mark.parametrize("ill", ["hang", "503", "429"])
+@pytest.mark.parametrize(("service", "source"), SOURCES.items(), indirect=["service"])
+def test_a_stall_costs_one_timeout(
+    service: FaultServer, source: str, ill: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that answers /health and swallows or refuses work gets a few trials, not every batch, until it works."""
+    monkeypatch.setenv(f"{next(name for name in SOURCES if SOURCES[name] == source)}_TIMEOUT", "1")
+    service.set(ill=ill)
 
     def statuses(name: object) -> set[str]:
         requests = [Request(source, f"{name} {at}", "1", {"problem": "p"}) for at in range(8)]
         return {one.status for one in score(requests, on_error="none")}
 
     assert {"failed"} == statuses("first")
-    before = stalled.stats()["requests"]
+    before = service.stats()["requests"]
     for batch in range(20):
         assert {"failed"} == statuses(batch)
-    assert stalled.stats()["requests"] - before <= 4
-    stalled.set(ill="")
+    assert service.stats()["requests"] - before <= 4
+    service.set(ill="")
     eventually(lambda: {"ok"} == statuses(time.monotonic()))
 
 

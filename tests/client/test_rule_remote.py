@@ -204,12 +204,25 @@ def test_refused_key(server: FaultServer) -> None:
     assert "extra_info.api_key; correct it" in own.reason and "mine" not in own.reason
 
 
-def test_function_that_is_gone(server: FaultServer) -> None:
+def test_function_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A function that is not there when it is to score is raised, for no retry helps."""
-    server.set(mode="404")
-    with pytest.raises(UnknownSourceError, match="mode 404") as caught:
-        compute_score("rule_remote_math", "refused with 404", "1")
+    refusal = {"error": "there is no reward function 'math'", "field": "data_source"}
+    with scripted_server(Answer(refusal, 404)) as server:
+        monkeypatch.setenv("REWARD_SERVER_URL", server.url)
+        with pytest.raises(UnknownSourceError, match="there is no reward function 'math'") as caught:
+            compute_score("rule_remote_math", "refused with 404", "1")
     assert "data_source" == caught.value.field
+
+
+def test_404_of_another_service(server: FaultServer) -> None:
+    """A 404 that no reward server sends leaves the sample `failed`, and names the setting to correct."""
+    server.set(mode="404")
+    (score_,) = score([Request("math", "refused with 404", "1")])
+    assert score_.status == "failed"
+    assert score_.reason == (
+        f"{server.url}/v1/score returned 404: mode 404; "
+        "another service answers there; correct host and port in REWARD_SERVER_URL"
+    )
 
 
 @pytest.mark.parametrize(("variable", "extra"), [("REWARD_SERVER_URL", None), ("extra_info.server_url", {})])

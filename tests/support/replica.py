@@ -9,6 +9,7 @@ those that got one (`answered`). `POST /_set` changes its behavior:
     limit     maximum number of concurrent requests; it replies 503 to others
     poison    a word; it replies 500 to a request whose body contains it
     bytes     maximum size of a body; it replies 413 to larger ones
+    lost      number of GET requests that get no reply, from now on; /health replies always
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from aiohttp import web
 
 from tests.support.serving import run
 
-STATE: dict[str, Any] = {"ill": "", "delay": 0.05, "limit": 10**6, "poison": "", "bytes": 10**9}
+STATE: dict[str, Any] = {"ill": "", "delay": 0.05, "limit": 10**6, "poison": "", "bytes": 10**9, "lost": 0}
 COUNTS: collections.Counter[str] = collections.Counter()
 FINGERPRINT = uuid.uuid4().hex
 
@@ -89,6 +90,9 @@ def answer(make: Any) -> Any:
 
 def say(record: Any) -> Any:
     async def handle(_: web.Request) -> web.StreamResponse:
+        if STATE["lost"]:
+            STATE["lost"] -= 1
+            await asyncio.sleep(3600)
         return web.json_response(record)
 
     return handle

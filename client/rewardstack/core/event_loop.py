@@ -105,8 +105,9 @@ class LoopThread:
             wait: waits for the future and returns its result.
 
         Raises:
-            LoopError: the caller is the loop's own thread, which would deadlock.
+            LoopError: the caller is the loop's own thread, which would deadlock, or the process exits.
         """
+        self._require_running(work)
         if threading.current_thread() is self._thread:
             work.close()
             raise LoopError("a blocking call from rewardstack's own event loop; await the async version instead")
@@ -121,10 +122,16 @@ class LoopThread:
             raise
 
     async def run_async(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on this loop and await its result on the caller's loop."""
+        """Run `work` on this loop and await its result on the caller's loop; raise LoopError if the process exits."""
+        self._require_running(work)
         if threading.current_thread() is self._thread:
             return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
+
+    def _require_running(self, work: Coroutine[Any, Any, Any]) -> None:
+        if self._stopping:
+            work.close()
+            raise LoopError("the process exits, so nothing is scored any more; score before that, not in `atexit`")
 
     def stop(self) -> None:
         """Cancel running tasks, await the functions in `closing`, and stop the loop, within `CLOSING_TIME`."""

@@ -29,10 +29,10 @@ from rewardstack.core.imports import import_lock
 from rewardstack.core.wire import PROGRAMS_OFF, SERVER_FIELD_ERROR, Record, is_server_field, read_scores, sample_record
 from rewardstack.errors import (
     BudgetError,
-    ConfigError,
     RejectedError,
     ReplyError,
     RequestError,
+    RewardstackError,
     SettingsError,
     UnknownSourceError,
 )
@@ -166,11 +166,13 @@ class RewardServers:
             raise self._servers.with_key_hint(error, destination) from error
         return [next(scores) if isinstance(one, str) else one for one in records]
 
-    def _not_found_error(self, error: RejectedError, destination: Destination) -> ConfigError:
+    def _not_found_error(self, error: RejectedError, destination: Destination) -> RewardstackError:
         """Return the error about a 404: the URL is wrong, or the server does not have the source."""
         has_path = any(urlsplit(url).path for url in destination.urls)
         if error.complaint.startswith(NO_ENDPOINT) or (error.is_misplaced and has_path):
             return self._servers.wrong_url_error(error, destination)
+        if error.is_misplaced:  # not a reward server, or a proxy that forwards only some of its paths
+            return RejectedError(str(self._servers.wrong_url_error(error, destination)), error.status)
         return UnknownSourceError(str(error), "data_source")
 
     async def _score_records(

@@ -161,7 +161,8 @@ class Attempt:
             return RECHECK_INTERVAL
         if self._send_hedge is None:
             return seconds_left
-        stuck_in = self._endpoint.seconds_until_stuck(self, min(FIRST_STUCK, self._timeout.deadline.timeout / 2))
+        first_stuck = MIN_STUCK if self.message.is_cheap else min(FIRST_STUCK, self._timeout.deadline.timeout / 2)
+        stuck_in = self._endpoint.seconds_until_stuck(self, first_stuck)
         if stuck_in > 0:
             return min(seconds_left, stuck_in)
         hedge = self._send_hedge()
@@ -380,12 +381,23 @@ class Endpoint:
         """Record that an attempt timed out, and return the cause, which is kept until a request succeeds."""
         self._timeout_cause = self.cause()
         message, probe_message = attempt.message, attempt.message.probe_message
-        is_cheap = message.body is None or probe_message is not None
+        is_cheap = message.is_cheap or probe_message is not None
         self.stalls[message.method].record(
             attempt.sent_at, self._timeout_cause, probe_message or message, is_cheap=is_cheap
         )
         self._on_stall()
         return self._timeout_cause
+
+    def record_refusals(self, message: Message, since: float) -> None:
+        """Record that this endpoint has accepted no request for a whole timeout, if its last reply was an overload.
+
+        Args:
+            message: the request that timed out.
+            since: start of the request's time limit, on `time.monotonic()`.
+        """
+        if isinstance(self.failure.error, OverloadError):
+            self.stalls[message.method].record(since, str(self.failure), message, is_cheap=message.is_cheap)
+            self._on_stall()
 
     async def ask(self, message: Message, timeout: AttemptTimeout, send_hedge: SendHedge | None = None) -> Any:
         """Send a message and return its result; the caller has added the message to `in_flight`.
@@ -401,7 +413,8 @@ class Endpoint:
             OverloadError, RejectedError, ReplyError: the error in the reply.
             BudgetError: `message.admit` does not allow the attempt.
         """
-        if self.limiter.pauses:
+        error = self.failure.error
+        if self.limiter.pauses and not (isinstance(error, OverloadError) and error.status in LIMITING):
             await self._probe_first(message.probe_message, timeout)
         if message.admit is not None:
             await message.admit()
@@ -449,20 +462,21 @@ class Endpoint:
         headers = {**self._headers, **message.headers, HEADER: str(max(1, int(seconds_left * 1000)))}
         attempt = Attempt(self, message, timeout, send_hedge)
         self._register(attempt, seconds_left if send_hedge is None else min(seconds_left, MIN_STUCK))
-        is_answered = is_alive = True
+        is_answered = is_alive = is_accepted = True
         try:
             reply = await send(self._session, message.method, self.url + message.path, message.body, headers)
             result = parse_reply(reply, message.read)
             self._latency.record_answer(message.path, attempt.sent_at)
             return result, True
         except asyncio.CancelledError:
-            is_answered = is_alive = False
+            is_answered = is_alive = is_accepted = False
             result = attempt.hedge_result()
             self._record_lost_race(attempt)
             return result, False
         except ServiceError as error:
             error = self._without_other_server(error)
             is_alive = not isinstance(error, UnreachableError)
+            is_accepted = is_alive and not isinstance(error, OverloadError)
             attempt.end()  # a later interruption would look like the caller's cancellation
             if isinstance(error, OverloadError) and error.status in REPLICA_STATUSES:
                 await self.is_gateway(timeout.remaining())
@@ -472,6 +486,7 @@ class Endpoint:
             attempt.end()
             if is_alive:
                 self._alive_at = time.monotonic()
+            if is_accepted:
                 self.stalls[message.method].record_answer()
             self._unregister(attempt, is_answered=is_answered)
 
@@ -612,7 +627,7 @@ class Endpoint:
         for stall in self.stalls.values():
             if stall.probe is not None and stall.is_probe_due:
                 error = await self._send_probe(stall.probe, seconds if stall.is_cheap else stall.seconds)
-                if error is None or not is_down(error):
+                if not isinstance(error, (UnreachableError, OverloadError)):
                     stall.record_answer(by_probe=True)
 
     async def _send_probe(self, message: Message, seconds: float) -> ServiceError | None:
@@ -646,6 +661,8 @@ class Endpoint:
             return left
         if self._latency.has_answered_since(since) or self._has_others() or self.is_known_gateway:
             return 0.0
+        if attempt.message.is_cheap and self._alive_at > since:
+            return 0.0  # the server has answered a probe since then, so the request or its reply is lost
         if self._gateway_check is None:
             self._gateway_check = asyncio.create_task(self._detect_gateway())
         return RECHECK_INTERVAL  # the only server: a hedge would wait behind the same requests

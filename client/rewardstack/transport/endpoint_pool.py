@@ -172,7 +172,7 @@ class EndpointPool:
         failures: Failures | None = None
         timeout = AttemptTimeout(deadline, time.monotonic())
         self._check_location()
-        self._outage.raise_if_stalled(message.method, deadline)
+        is_trial = self._outage.raise_if_stalled(message.method, deadline)
         while True:
             endpoint = await self._wait_for_slot(deadline, failures)
             # Only an answer restarts the timeout. A slot that a failure has freed does not: otherwise, each batch of
@@ -185,10 +185,12 @@ class EndpointPool:
             try:
                 return await self._attempt(endpoint, message, timeout, failures)
             except (OverloadError, UnreachableError, RejectedError, ReplyError) as error:
-                if isinstance(error, RejectedError) and not error.is_misplaced:
+                if (isinstance(error, RejectedError) and not error.is_misplaced) or (
+                    is_trial and isinstance(error, OverloadError)
+                ):
                     raise
-                failures = failures or Failures()
-                failures.record(endpoint, error)
+                failures = failures or Failures(message)
+                failures.record(endpoint, error, timeout.since)
             await self._wait_until_retry(message, failures, deadline)
             self._check_location()
 
@@ -197,7 +199,7 @@ class EndpointPool:
     ) -> Any:
         """Send a message to an endpoint with a reserved slot; return the result, which may be the hedge's."""
         sent = message if failures is None else message.to_replica(failures.replica)
-        is_hedged = message.is_hedged or len(self._endpoints) > 1
+        is_hedged = message.is_hedged or message.is_cheap or len(self._endpoints) > 1
         hedge = partial(self._start_hedge, endpoint, message, timeout) if is_hedged else None
         try:
             result = await endpoint.ask(sent, timeout, hedge)
@@ -345,8 +347,8 @@ class EndpointPool:
         whose pause is over, because there may be no other request for the trial.
         """
         others = [one for one in self._endpoints if one is not stuck and (one.limiter.is_available or one.is_trial_due)]
-        reaches_others = len(self._endpoints) == 1 or stuck.is_known_gateway
-        default = stuck if message.is_hedged and reaches_others and stuck.limiter.is_available else None
+        goes_to_same = (message.is_hedged or message.is_cheap) and stuck.limiter.is_available
+        default = stuck if goes_to_same and (len(self._endpoints) == 1 or stuck.is_known_gateway) else None
         endpoint = min(others, key=lambda one: one.in_flight - one.limiter.limit, default=default)
         if (
             endpoint is None
@@ -452,6 +454,10 @@ class EndpointPool:
         raise UnreachableError(f"{cause}; unavailable for {down:.1f} s, failing fast until a health probe succeeds")
 
     def _timeout_error(self, failures: Failures | None) -> DeadlineError:
+        """Return the error about a request that was not answered in time; record endpoints that only refused it."""
+        if failures is not None:
+            for endpoint in self._endpoints:
+                endpoint.record_refusals(failures.message, failures.since)
         cause, last_error = self.cause(), None if failures is None else failures.error
         if last_error is not None and cause == NOTHING_SENT:
             cause = str(last_error)

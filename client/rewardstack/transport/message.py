@@ -81,6 +81,11 @@ class Message(NamedTuple):
     is_hedged: bool = False
 
     @property
+    def is_cheap(self) -> bool:
+        """Whether the request costs the server next to nothing, because it has no body."""
+        return self.body is None
+
+    @property
     def probe_message(self) -> Message | None:
         """The message with `probe` as its body, to test whether a server answers; None if there is no `probe`."""
         return None if self.probe is None else self._replace(body=self.probe, admit=None, read=None, probe=None)

@@ -4,10 +4,10 @@ An outage costs one timeout in total. Later calls fail fast while a background t
 unavailable in one of two ways:
 
 - Down (`EndpointFailure.down_since`): it recovers with an answer to `GET /health`.
-- Stalled (`Stall`): it is up, but left requests of one HTTP method unanswered for a whole timeout. It recovers with an
-  answer to a request of this method. The background probe is a cheap request if there is one. Otherwise, it is the
-  request that timed out. This request may have caused the stall, so a request of a caller is also sent as a trial, at
-  growing intervals.
+- Stalled (`Stall`): it is up, but for a whole timeout, it left requests of one HTTP method unanswered or refused all of
+  them as overload. It recovers with another answer to a request of this method. The background probe is a cheap request
+  if there is one. Otherwise, it is the request that timed out. This request may have caused the stall, so a request of
+  a caller is also sent as a trial, at growing intervals.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ longer sent to a stalled service."""
 
 
 class Stall:
-    """An endpoint that is up, but leaves requests of one HTTP method unanswered.
+    """An endpoint that is up, but leaves requests of one HTTP method unanswered, or refuses all of them as overload.
 
     Attributes:
         probe: request that tests whether the stall is over.
@@ -147,8 +147,8 @@ class Outage:
         ]
         return max(ends) - time.monotonic()
 
-    def _stalls(self, method: str, deadline: SharedDeadline) -> Sequence[Stall]:
-        """Return the stalls of all available endpoints, if all have lasted for `MIN_SHARE` of the call's timeout.
+    def _stalled(self, method: str, deadline: SharedDeadline) -> Sequence[Endpoint]:
+        """Return all available endpoints, if all have been stalled for `MIN_SHARE` of the call's timeout.
 
         Otherwise, return an empty sequence.
 
@@ -161,31 +161,34 @@ class Outage:
             return ()
         up = [endpoint for endpoint in endpoints if endpoint.failure.down_since == math.inf]
         available = [endpoint for endpoint in up if endpoint.limiter.is_available] or up
-        stalls = [endpoint.stalls[method] for endpoint in available]
         least = MIN_SHARE * deadline.effective_timeout
-        return stalls if all(stall.seconds >= least for stall in stalls) else ()
+        return available if all(endpoint.stalls[method].seconds >= least for endpoint in available) else ()
 
-    def raise_if_stalled(self, method: str, deadline: SharedDeadline) -> None:
+    def raise_if_stalled(self, method: str, deadline: SharedDeadline) -> bool:
         """Raise if all available endpoints are stalled, unless this request should test for recovery.
+
+        Returns:
+            Whether the request is such a trial.
 
         Raises:
             UnreachableError: all available endpoints have been stalled for at least `MIN_SHARE` of the call's timeout.
         """
-        stalls = self._stalls(method, deadline)
-        if not stalls:
-            return
+        stalled = self._stalled(method, deadline)
+        if not stalled:
+            return False
         self.probe()
-        if any(stall.start_trial(deadline.effective_timeout) for stall in stalls):
-            return
-        seconds = max(stall.seconds for stall in stalls)
-        causes = "; ".join(stall.cause for stall in stalls)
+        ready = [one.stalls[method] for one in stalled if one.limiter.admits(one.in_flight)]
+        if any(stall.start_trial(deadline.effective_timeout) for stall in ready):
+            return True
+        seconds = max(one.stalls[method].seconds for one in stalled)
+        causes = "; ".join(one.stalls[method].cause for one in stalled)
         raise UnreachableError(
-            f"{causes}; no {method} was answered for {seconds:.1f} s, failing fast until a request is answered"
+            f"{causes}; no {method} succeeded for {seconds:.1f} s, failing fast until a request succeeds"
         )
 
     def is_hopeless(self, method: str, timeout: AttemptTimeout) -> bool:
         """Return whether a queued call comes too late: the service is stalled, and the call has little time left."""
-        if not self._stalls(method, timeout.deadline):
+        if not self._stalled(method, timeout.deadline):
             return False
         return timeout.remaining() < (1 - MIN_SHARE) * timeout.deadline.effective_timeout
 

@@ -14,6 +14,7 @@ from rewardstack.endpoints import CHECK_INTERVAL
 from rewardstack.errors import RejectedError, ReplyError, ServiceError, SettingsError
 from rewardstack.transport.endpoint import Endpoint
 from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MAX, backoff
+from rewardstack.transport.message import Message
 
 SlotFuture = asyncio.Future["Endpoint | None"]
 """The result is an endpoint with a reserved slot, or None if the waiter has to check whether to keep waiting."""
@@ -25,7 +26,11 @@ NONE_TRIED: Tried = frozenset()
 class Failures:
     """The failures of one request so far.
 
+    Args:
+        message: the request.
+
     Attributes:
+        since: start of the request's time limit, on `time.monotonic()`.
         error: the last error.
         endpoint: endpoint of the last error.
         failed_at: time of the last error, on `time.monotonic()`.
@@ -38,17 +43,31 @@ class Failures:
         replica: number of the replica behind a gateway to which the next retry is addressed; empty for any.
     """
 
-    __slots__ = ("endpoint", "error", "excludes_faulty", "failed_at", "faulty", "pauses", "replica", "rounds", "tried")
+    __slots__ = (
+        "endpoint",
+        "error",
+        "excludes_faulty",
+        "failed_at",
+        "faulty",
+        "message",
+        "pauses",
+        "replica",
+        "rounds",
+        "since",
+        "tried",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, message: Message) -> None:
+        self.message = message
         self.tried: Tried = NONE_TRIED
         self.faulty: dict[Endpoint, ReplyError | RejectedError] = {}
         self.excludes_faulty = False
         self.rounds = self.pauses = 0
         self.replica = ""
 
-    def record(self, endpoint: Endpoint, error: ServiceError) -> None:
-        """Record a failure."""
+    def record(self, endpoint: Endpoint, error: ServiceError, since: float) -> None:
+        """Record a failure of an attempt whose time limit began at `since`."""
+        self.since = since
         self.endpoint, self.error, self.failed_at = endpoint, error, time.monotonic()
         self.tried |= {endpoint}
         if isinstance(error, (ReplyError, RejectedError)):
