@@ -413,8 +413,7 @@ class Endpoint:
             OverloadError, RejectedError, ReplyError: the error in the reply.
             BudgetError: `message.admit` does not allow the attempt.
         """
-        error = self.failure.error
-        if self.limiter.pauses and not (isinstance(error, OverloadError) and error.status in LIMITING):
+        if self.limiter.pauses:
             await self._probe_first(message.probe_message, timeout)
         if message.admit is not None:
             await message.admit()
