@@ -19,7 +19,7 @@ from rewardstack.scorers.factory import Backends
 from rewardstack.settings import Settings
 from tests.cli.scripted_server import Answer, scripted_server
 from tests.support.scoring import context
-from tests.support.servers import FaultServer, fault_server
+from tests.support.servers import FaultServer, fault_server, free_port
 
 
 @pytest.fixture
@@ -212,6 +212,15 @@ def test_function_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(UnknownSourceError, match="there is no reward function 'math'") as caught:
             compute_score("rule_remote_math", "refused with 404", "1")
     assert "data_source" == caught.value.field
+
+
+def test_server_that_is_down_costs_only_its_samples(server: FaultServer) -> None:
+    """A sample that names a server that is down fails; the other samples of the call are scored."""
+    gone = {"server_url": f"http://127.0.0.1:{free_port()}"}
+    options = [gone if index == 3 else None for index in range(8)]
+    extras = [{"timeout": 3, **(one or {})} for one in options]
+    scores = score([Request("math", f"sample {index}", "1", extra) for index, extra in enumerate(extras)])
+    assert ["failed" if one else "ok" for one in options] == [one.status for one in scores]
 
 
 def test_404_of_another_service(server: FaultServer) -> None:

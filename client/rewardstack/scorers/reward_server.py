@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import time
 from abc import abstractmethod
 from bisect import bisect_left
@@ -33,6 +34,7 @@ from rewardstack.errors import (
     ReplyError,
     RequestError,
     RewardstackError,
+    ServiceError,
     SettingsError,
     UnknownSourceError,
 )
@@ -41,7 +43,7 @@ from rewardstack.routing.routes import RULE_OPTIONS, RULE_PREFIX
 from rewardstack.score import Item, Score, Usage
 from rewardstack.scorers.destination import Destination, FindPool, Servers
 from rewardstack.settings import Settings
-from rewardstack.transport.discovery import Discovery
+from rewardstack.transport.discovery import Discovery, optional_wait
 from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.message import NO_ENDPOINT, Message
 
@@ -99,8 +101,16 @@ class RewardServers:
         self._reward_types_cache = reward_types
         self._is_cache_on = settings.is_cache_enabled
 
-    async def get_reward_type(self, name: str, destination: Destination, context: Context) -> RewardType:
+    async def get_reward_type(
+        self, name: str, destination: Destination, context: Context, wait: float = math.inf
+    ) -> RewardType:
         """Return a server's description of a function; `UNKNOWN` if the server does not list its functions.
+
+        Args:
+            name: the function's name.
+            destination: the server.
+            context: the deadline.
+            wait: maximum seconds to wait for a first answer.
 
         Raises:
             DeadlineError: the server did not answer in time.
@@ -111,7 +121,7 @@ class RewardServers:
         async def ask(deadline: SharedDeadline) -> Mapping[str, RewardType] | None:
             return await _list_reward_types(self.find(*destination), deadline)
 
-        reward_types = await self._reward_types_cache.find(destination, ask, context.deadline)
+        reward_types = await self._reward_types_cache.find(destination, ask, context.deadline, wait)
         is_unknown = reward_types is not None and name not in reward_types
         if is_unknown and not self._reward_types_cache.has_answered_since(destination, started_at):
             # The server may have restarted with this function since it last answered.
@@ -237,7 +247,9 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         return BatchKey(BATCH, sample[1])
 
     async def keys(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Key | None]:
-        """Return the cache keys. The server computes the same keys for these samples.
+        """Return the cache keys; None for samples whose server did not describe the function, if there are others.
+
+        The server computes the same keys for these samples.
 
         Raises:
             ServiceError, ConfigError: see `RewardServers.get_reward_type`.
@@ -246,8 +258,8 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         by_destination: dict[Destination, list[int]] = {}
         for index, (_, destination) in enumerate(samples):
             by_destination.setdefault(destination, []).append(index)
-        for destination, indices in by_destination.items():
-            reward_type = await self._servers.get_reward_type(self._name, destination, context)
+        for destination, reward_type in (await self._find_reward_types([*by_destination], context)).items():
+            indices = by_destination[destination]
             if reward_type is not UNKNOWN:
                 items = [samples[index][0] for index in indices]
                 self._warn_of_misspelled_fields(reward_type.fields, items)
@@ -255,6 +267,21 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
                 for index, key in zip(indices, group_keys, strict=True):
                     keys[index] = key
         return keys
+
+    async def _find_reward_types(
+        self, destinations: Sequence[Destination], context: Context
+    ) -> dict[Destination, RewardType]:
+        """Return each server's description of the function; leave out servers that failed, if there are others."""
+        is_one = len(destinations) == 1
+        # A server that is down does not delay the samples of the others.
+        wait = math.inf if is_one else optional_wait(context.deadline)
+        requests = (self._servers.get_reward_type(self._name, one, context, wait) for one in destinations)
+        outcomes = await asyncio.gather(*requests, return_exceptions=True)
+        for one in outcomes:
+            if isinstance(one, BaseException) and (is_one or not isinstance(one, ServiceError)):
+                raise one
+        found = zip(destinations, outcomes, strict=True)
+        return {destination: one for destination, one in found if not isinstance(one, BaseException)}
 
     def _warn_of_misspelled_fields(self, fields: tuple[str, ...], items: Sequence[Item]) -> None:
         """Warn about fields that are not sent and whose names are probably misspelled."""
