@@ -81,6 +81,14 @@ def test_name_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "http://nowhere.invalid:6000/v1/reward_types: host not found: " in reason
 
 
+@pytest.mark.usefixtures("needs_process")
+def test_https_to_a_server_without_tls(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A URL with https for a server that speaks plain HTTP is named as such."""
+    monkeypatch.setenv("REWARD_SERVER_URL", server.url.replace("http:", "https:"))
+    (reason,) = reasons(timeout=0.7)
+    assert "the server does not use TLS; write http:// in place of https://" in reason
+
+
 def test_samples_behind_others_have_the_cause(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """What still waits for its turn at the deadline is told of the server as well."""
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")

@@ -141,8 +141,10 @@ class RouteTable:
         Raises:
             RouteError: another route has this name and is not replaceable.
         """
-        if route.name in self._routes and not self._routes[route.name].is_replaceable:
-            raise RouteError(f"route {route.name!r} is defined twice; available: {', '.join(self.names())}", route.name)
+        other = self._routes.get(route.name)
+        if other is not None and not other.is_replaceable:
+            why = "is built-in; choose another name" if other in builtin_routes() else "is defined twice; rename one"
+            raise RouteError(f"route {route.name!r} {why}", route.name)
         self._routes[route.name] = route
         self._resolved.clear()
 

@@ -114,7 +114,9 @@ def _read(path: str) -> list[dict[str, Any]]:
         why = f"{Path(path).absolute()} cannot be read: {error.strerror}; correct the path, or unset the variable"
         raise RouteError(f"REWARDSTACK_ROUTES: {why}", "REWARDSTACK_ROUTES") from error
     except ValueError as error:
-        raise RouteError(f"REWARDSTACK_ROUTES: {path}: {error}", "REWARDSTACK_ROUTES") from error
+        kind = "JSON" if path.endswith(".json") else "TOML, in which a name with a slash or a dot needs quotes"
+        why = f"{path} is not valid {kind}: {error}"
+        raise RouteError(f"REWARDSTACK_ROUTES: {why}", "REWARDSTACK_ROUTES") from error
     tables = document if isinstance(document, dict) else {}
     absent = [name for name in TABLES if name not in tables]
     for name in tables.keys() - {*TABLES}:

@@ -249,6 +249,8 @@ def _to_service_error(error: aiohttp.ClientError | OSError, display: str, target
         display: the URL for messages.
         target: what the connection goes to: `host` or `proxy`.
     """
+    if isinstance(error, aiohttp.ClientConnectorSSLError) and "WRONG_VERSION" in str(error):
+        return UnreachableError(f"{display}: the server does not use TLS; write http:// in place of https://")
     if isinstance(error, aiohttp.ClientConnectorError):
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
             return OverloadError("this process has no file descriptors left; raise `ulimit -n`")

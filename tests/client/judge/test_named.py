@@ -76,7 +76,7 @@ def test_malformed_name(name: str) -> None:
 def test_taken_name(routed: Routed, name: str) -> None:
     """Judges and routes have their names in common."""
     routed({name: SMALL}, mine="gsm8k")
-    with pytest.raises(RouteError, match=f"route '{name}' is defined twice"):
+    with pytest.raises(RouteError, match=f"route '{name}' is (built-in; choose another|defined twice; rename)"):
         route_table(Settings.from_env())
 
 

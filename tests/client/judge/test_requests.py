@@ -29,6 +29,16 @@ def test_defaults(judge: FaultServer) -> None:
     assert not {"seed", "thinking_token_budget", "guided_json", "n"} & set(body)
 
 
+def test_a_missing_problem_is_warned_of(judge: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A sample without a problem is judged, and one warning says that the judge does not see the task."""
+    from rewardstack.scorers.judge import plan
+
+    plan._warn_of_missing_problem.cache_clear()
+    scores = score([Request(JUDGE, text, "42") for text in ("one", "two")])
+    assert ["ok", "ok"] == [one.status for one in scores]
+    assert 1 == caplog.text.count("extra_info has no problem, so the judge does not see the task")
+
+
 def test_sampling_options(judge: FaultServer) -> None:
     """What `extra_info` says of sampling is sent; NumPy's numbers and whole floats will do."""
     import numpy as np

@@ -100,6 +100,8 @@ def make_plan(
     references = references or (("",) if compares else ())
     if not references:
         raise RequestError("ground_truth: missing, but the prompt template needs a reference", "ground_truth")
+    if not shown.problem and options.template.uses("PROBLEM"):
+        _warn_of_missing_problem()
     rubric = _needed_rubric(options, item.extra)
     return Plan(destination, options, shown, references, rubric=rubric, created_at=time.monotonic())
 
@@ -120,6 +122,11 @@ def _needed_rubric(options: Options, extra: Mapping[str, Any]) -> Rubric:
 @lru_cache
 def _warn_of_unused_rubric() -> None:
     log.warning("extra_info.rubrics has no effect unless verdict = 'rubric' or the template has {CRITERIA}")
+
+
+@lru_cache
+def _warn_of_missing_problem() -> None:
+    log.warning("extra_info has no problem, so the judge does not see the task; send it as extra_info.problem")
 
 
 @lru_cache(maxsize=1024)

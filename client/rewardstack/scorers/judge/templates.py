@@ -52,6 +52,7 @@ CRITERIA = "Criteria:\n{CRITERIA}\n\n"
 among several requests, so that the requests have a common prefix."""
 
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
+_PLACEHOLDER_LIKE = re.compile(r"\{([A-Z_]{4,30})\}")
 _HEADER = re.compile(rf"\s*{FIELD}\b([^\n]{{0,80}})\n", re.IGNORECASE)
 """Matches the first line of a custom template if this line declares the scale."""
 _CACHED_FENCES = 1024
@@ -158,6 +159,9 @@ def _custom_template(text: str, verdict: Kind, declared_scale: Scale | None) -> 
             f"{text[:60]!r} is not one of {', '.join(BUILTIN)}; {did_you_mean(text, BUILTIN)}a custom template needs "
             f"{' and '.join(needed)} (to use a file, set prompt_template_path)",
         )
+    for name in {*_PLACEHOLDER_LIKE.findall(text)} - {*PLACEHOLDERS}:
+        if meant := did_you_mean(name, PLACEHOLDERS).strip():
+            raise field_error("prompt_template", f"the placeholder {{{name}}} is not known; {meant}")
     if len(text) > MAX_CHARACTERS:
         raise field_error("prompt_template", f"longer than {MAX_CHARACTERS} characters")
     header = _HEADER.match(text)
