@@ -22,7 +22,7 @@ from rewardstack.routing.reward_models import RewardModel
 from rewardstack.routing.routes import CODE, RouteTable
 from rewardstack.scorers.destination import FindPool
 from rewardstack.scorers.names import EMBEDDING_FIELDS, JUDGE_FIELDS
-from rewardstack.scorers.reward_server import Relay, Relayable, RemoteRule, RewardServers
+from rewardstack.scorers.reward_server import RemoteRule, RewardServers
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS, Settings
 from rewardstack.transport.discovery import Discovery
 from rewardstack.transport.endpoint_pool import EndpointPool, Location
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rewardstack.scorers.embedding import Embedding, VectorStore
     from rewardstack.scorers.judge import JudgeConfig
     from rewardstack.scorers.rate import RateLimit
+    from rewardstack.scorers.relay import Relay, Relayable
 
 CODE_TIMEOUT = 600.0
 """Minimum timeout of the `code` rule, in seconds. It is long, because a batch of programs can be queued for minutes."""
@@ -144,6 +145,8 @@ class Backends:
         allows_server_url: bool,
     ) -> Relay[Any]:
         """Return a scorer that sends samples to the reward server, for a service without a URL in the environment."""
+        with import_lock:
+            from rewardstack.scorers.relay import Relay
         if settings.max_requests or settings.max_tokens:
             _warn_of_limits()
         return Relay(scorer, source, fields, self._reward_servers(settings), allows_server_url=allows_server_url)

@@ -38,8 +38,8 @@ from rewardstack.scorers.judge.conversation import read_task
 from rewardstack.scorers.judge.fences import neutralize
 from rewardstack.scorers.judge.models import Models
 from rewardstack.scorers.judge.scorer import TOO_LONG
+from rewardstack.scorers.relay import Relayable
 from rewardstack.scorers.reward_apis import APIS, TextApi, render
-from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings, read_api_key
 from rewardstack.transport.message import Message
 

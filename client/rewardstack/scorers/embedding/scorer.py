@@ -35,7 +35,7 @@ from rewardstack.scorers.embedding.sample import (
 )
 from rewardstack.scorers.embedding.server import Server, VectorOrError
 from rewardstack.scorers.embedding.vectors import Embedder, VectorStore
-from rewardstack.scorers.reward_server import Relayable
+from rewardstack.scorers.relay import Relayable
 from rewardstack.settings import Settings
 from rewardstack.transport.discovery import optional_wait
 

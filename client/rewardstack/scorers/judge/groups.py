@@ -44,7 +44,7 @@ from rewardstack.scorers.judge.named import JudgeConfig
 from rewardstack.scorers.judge.plan import Plan
 from rewardstack.scorers.judge.scorer import NO_ANSWER, Judge
 from rewardstack.scorers.judge.verdict import Verdict
-from rewardstack.scorers.reward_server import Relayable
+from rewardstack.scorers.relay import Relayable
 
 GROUP_ID, ROLLOUT = "group_id", "rollout_index"
 """Fields of `extra_info` with the group and with the member's number. While a group waits for members from other calls,

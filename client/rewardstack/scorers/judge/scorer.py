@@ -35,7 +35,7 @@ from rewardstack.scorers.judge.plan import Plan, cache_key, make_plan
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
 from rewardstack.scorers.rate import RateLimit, Reservation
-from rewardstack.scorers.reward_server import Relayable
+from rewardstack.scorers.relay import Relayable
 from rewardstack.settings import Settings
 from rewardstack.transport import ray_actor
 from rewardstack.transport.discovery import optional_wait
