@@ -149,7 +149,7 @@ def test_an_error_leaves_what_was_scored_before_with_its_provenance(cli: Cli, tm
     write_jsonl(tmp_path / "in.jsonl", [{**row, "data_source": "llm_judge_remote"} for row in samples(2)])
     scored = Answer({"scores": [{"value": 1.0, "status": "ok", "reason": "", "cached": False}]})
     types = Answer(reward_types("a").body, delay=0.5)
-    with scripted_server(scored, Answer({}, 404), reward_types=types) as server:
+    with scripted_server(scored, Answer({"error": "gone", "field": "data_source"}, 404), reward_types=types) as server:
         cli.variables["REWARD_SERVER_URL"] = server.url
         assert cli("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", "1").status == 2
     assert len(read_jsonl(tmp_path / "out.jsonl")) == 1
