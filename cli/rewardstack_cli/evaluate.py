@@ -16,7 +16,7 @@ from rewardstack.settings import Settings
 from rewardstack_cli.console import plain_text, put
 from rewardstack_cli.cost import show_cost
 from rewardstack_cli.data.rows import SAMPLE_FIELDS, SCORE_FIELDS
-from rewardstack_cli.data.source import PARQUET, Source
+from rewardstack_cli.data.source import PARQUET, Source, check_output
 from rewardstack_cli.evaluation import labels
 from rewardstack_cli.evaluation.high_rewards import describe, is_sample_log
 from rewardstack_cli.evaluation.labels import LabeledRow
@@ -142,7 +142,10 @@ def _check_arguments(args: argparse.Namespace) -> None:
     if args.disagreements < 0:
         raise RequestError("--disagreements: expected 0 or more", "--disagreements")
     for name, out in {"--json": args.json, "--html": args.html}.items():
-        if out is not None and out.exists() and args.input.exists() and out.samefile(args.input):
+        if out is None:
+            continue
+        check_output(out, name)
+        if out.exists() and args.input.exists() and out.samefile(args.input):
             raise RequestError(f"{name}: {out} is IN itself; name another file", name)
 
 

@@ -21,7 +21,7 @@ from rewardstack_cli.console import count_rows, err, printable, put, say
 from rewardstack_cli.data import parquet
 from rewardstack_cli.data.output import ScoreFile, row_digest
 from rewardstack_cli.data.rows import SCORE_FIELDS, Row, input_fields, to_json
-from rewardstack_cli.data.source import Source, is_parquet
+from rewardstack_cli.data.source import Source, check_output, is_parquet
 from rewardstack_cli.failures import CHECK_HINT, NOT_SENT, find_cause
 from rewardstack_cli.interrupts import Interrupts
 from rewardstack_cli.options import Scoring
@@ -55,7 +55,7 @@ class Run:
         options: how to score the rows.
 
     Raises:
-        RequestError: OUT is neither JSONL nor parquet, or is IN itself.
+        RequestError: OUT is neither JSONL nor parquet, is IN itself, or has no folder.
     """
 
     def __init__(self, source: Source, output: Path, options: Scoring) -> None:
@@ -63,6 +63,7 @@ class Run:
         self._output = output
         self._options = options
         self._to_parquet = is_parquet(output, "-o")
+        check_output(output, "-o")
         self._work_path = output.with_name(output.name + ".partial") if self._to_parquet else output
         if output.exists() and output.samefile(source.path):
             raise RequestError(f"-o: {output} is IN itself; name another file", "-o")

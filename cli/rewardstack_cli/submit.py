@@ -9,7 +9,7 @@ from typing import Any
 
 from rewardstack.errors import RequestError
 from rewardstack_cli.console import out, plain_text, say
-from rewardstack_cli.data.source import Source
+from rewardstack_cli.data.source import Source, check_output
 from rewardstack_cli.jobs.job_file import JobFile
 from rewardstack_cli.jobs.scoring import JobScoring
 from rewardstack_cli.run import Run
@@ -41,6 +41,8 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.wait and args.output is None:
         raise RequestError("--wait needs -o OUT, the file for the scores", "-o")
+    if args.output is not None:
+        check_output(args.output, "-o")
     source, job_file = Source(args.input), JobFile(args.output)
     scoring = JobScoring(source, args.data_source, job_file, args.force, args.cached)
     if not args.wait:

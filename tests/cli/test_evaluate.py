@@ -90,6 +90,8 @@ def test_hostile_texts_are_shown(tmp_path: Path) -> None:
         ({}, ("--injections",), "--scored"),
         ({}, ("--bins", "100000"), "--bins: at most"),
         ({}, ("--dry-run",), "--scored"),
+        ({}, ("--html", "absent/page.html"), "--html: there is no folder absent; make it, or name another file"),
+        ({}, ("--html", "."), "--html: . is a folder; name a file"),
     ],
 )
 def test_bad_input(

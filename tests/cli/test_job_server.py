@@ -119,6 +119,17 @@ async def test_a_result_is_read_whole(tmp_path: Path) -> None:
         assert score == await score_of(score_record(score), tmp_path)
 
 
+@pytest.mark.parametrize("more", [(), ("--wait",)])
+def test_a_missing_folder_is_an_error_before_the_job_is_submitted(cli: Cli, more: tuple[str, ...]) -> None:
+    """If OUT cannot be written, the error names its folder, and the server gets no request."""
+    write_jsonl(cli.cwd / "in.jsonl", [sample(1)])
+    with scripted_server(Answer(status=404)) as server:
+        cli.variables["REWARD_SERVER_URL"] = server.url
+        result = cli("submit", "in.jsonl", "-o", "absent/out.jsonl", *more)
+        assert (result.status, server.asked) == (2, [])
+    assert "-o: there is no folder absent; make it, or name another file" in result.err
+
+
 @pytest.mark.parametrize(
     ("kind", "write", "read"), [("jsonl", write_jsonl, read_jsonl), ("parquet", write_parquet, read_parquet)]
 )

@@ -36,6 +36,19 @@ def is_parquet(path: Path, argument: str) -> bool:
     return False
 
 
+def check_output(path: Path, argument: str) -> None:
+    """Raise `RequestError` if no file can be written at `path`: its folder is missing, or it is a folder itself.
+
+    Args:
+        path: path of the file to write.
+        argument: name of the command-line argument, for the error message.
+    """
+    if path.is_dir():
+        raise RequestError(f"{argument}: {path} is a folder; name a file", argument)
+    if not path.parent.is_dir():
+        raise RequestError(f"{argument}: there is no folder {path.parent}; make it, or name another file", argument)
+
+
 class Source:
     """The data file to be scored.
 
