@@ -75,7 +75,7 @@ async def score_in_order(
                 piece = next(pieces, None)
                 if piece is None:
                     break
-                in_flight.append(asyncio.create_task(_score_piece(piece, score)))
+                in_flight.append(asyncio.create_task(score_piece(piece, score)))
             if not in_flight:
                 return
             done = await in_flight.popleft()
@@ -90,7 +90,8 @@ async def score_in_order(
         await asyncio.gather(*in_flight, return_exceptions=True)
 
 
-async def _score_piece(rows: list[Row], score: ScoreRows) -> Piece:
+async def score_piece(rows: list[Row], score: ScoreRows) -> Piece:
+    """Score `rows`; an error becomes part of the piece, and names file and position if it is about rows."""
     try:
         return Piece(rows, await score(rows))
     except ScoringError as error:

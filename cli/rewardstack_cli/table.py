@@ -14,6 +14,7 @@ from rewardstack_cli.console import Grid, plain_text, put
 from rewardstack_cli.data.rows import Row
 from rewardstack_cli.data.source import Source
 from rewardstack_cli.options import Options
+from rewardstack_cli.pieces import score_piece
 from rewardstack_cli.progress import NOT_ALL_SCORED, STYLES
 
 TABLE_ROWS = 1000
@@ -29,7 +30,7 @@ def show_table(source: Source, options: Options) -> int:
         The exit status: 0 if every row is `ok`, else 3.
 
     Raises:
-        RequestError: a row is malformed, or there are no rows or too many.
+        RewardstackError: a row is malformed, there are no rows or too many, or scoring fails.
     """
     rows = list(islice(source.rows(), TABLE_ROWS + 1))
     if len(rows) > TABLE_ROWS:
@@ -37,7 +38,10 @@ def show_table(source: Source, options: Options) -> int:
     if not rows:
         raise source.no_rows_error()
     routes = [options.routes.find(options.request(row).data_source).pattern for row in rows]
-    scores = asyncio.run(options.score(rows))
+    piece = asyncio.run(score_piece(rows, options.score))
+    if piece.error is not None:
+        raise piece.error
+    scores = piece.scores
     with_cache = bool(Settings.from_env().cache_url) or any(score.cached for score in scores)
     table = Grid("sample", "route", "value", "status", *(["cached"] if with_cache else []), "time (ms)")
     for row, route, score in zip(rows, routes, scores, strict=True):

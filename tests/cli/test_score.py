@@ -221,6 +221,15 @@ def test_a_table_with_a_row_that_is_not_ok_fails(scoring: Cli, tmp_path: Path) -
     assert "pears: unscored: " in result.out
 
 
+def test_a_table_names_the_line_of_an_error(scoring: Cli, tmp_path: Path) -> None:
+    """With `--on-error raise`, the error names the file and the line, as with `-o`; blank lines count."""
+    path = write_jsonl(tmp_path / "in.jsonl", [sample(2), sample(4, ground_truth=None)])
+    path.write_text("\n" + path.read_text())
+    result = scoring("score", "in.jsonl", "--table", "--on-error", "raise")
+    assert (result.status, result.out) == (1, "")
+    assert "error: in.jsonl, line 3: unscored: the reference (ground_truth) is missing or empty" in result.err
+
+
 def test_a_table_does_not_let_samples_steer_the_terminal(scoring: Cli, tmp_path: Path) -> None:
     """Escape sequences and markup in a sample's name are shown as text."""
     write_jsonl(tmp_path / "in.jsonl", [sample(2, name="\x1b[31mred [bold]fat[/bold]")])
