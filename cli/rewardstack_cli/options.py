@@ -14,8 +14,9 @@ from typing import Protocol
 from rewardstack import api
 from rewardstack.cache.key import CACHE_ENABLED
 from rewardstack.client import group_of
-from rewardstack.errors import BudgetError, RequestError, ScoringError, UnknownSourceError
-from rewardstack.routing.routes import RouteTable
+from rewardstack.errors import BudgetError, ConfigError, RequestError, ScoringError, UnknownSourceError
+from rewardstack.routing.routes import RULE_PREFIX, RouteTable
+from rewardstack.routing.syntax import definitions
 from rewardstack.score import OnError, Request, Score
 from rewardstack.settings import Settings
 from rewardstack_cli.data.rows import Row, to_request
@@ -161,4 +162,16 @@ class Options:
     async def score(self, rows: list[Row]) -> list[Score]:
         """Return the scores of `rows` in order; raise what `rewardstack.ascore` raises."""
         requests = [self.request(row) for row in rows]
-        return await api.ascore(requests, on_error=self.on_error, timeout=self.timeout)
+        try:
+            return await api.ascore(requests, on_error=self.on_error, timeout=self.timeout)
+        except ConfigError as error:
+            for row, request in zip(rows, requests, strict=True):
+                if error.field == "CODE" and self._is_program(request.data_source):
+                    raise RequestError(f"{row.location}: {error}", error.field) from error
+            raise
+
+    def _is_program(self, source: str) -> bool:
+        """Return whether samples of this source are programs, scored by the reward function `code`."""
+        parts = definitions(self.routes, [source]).items()
+        names = (fields.get("target") or name.removeprefix(RULE_PREFIX) for name, fields in parts)
+        return "code" in names

@@ -106,6 +106,18 @@ def test_an_error_before_the_first_score_leaves_no_file(scoring: Cli, tmp_path: 
     assert "0 of 8 rows are scored" in result.err and "continues from there" not in result.err
 
 
+@pytest.mark.parametrize("output", [("score", "in.jsonl", "-o", "out.jsonl"), ("score", "in.jsonl", "--table")])
+def test_the_first_program_is_named_where_none_may_run(cli: Cli, tmp_path: Path, output: tuple[str, ...]) -> None:
+    """Without `CODE=on`, the error names the first row that is a program, also as a part of a composite."""
+    (tmp_path / "routes.json").write_text('{"routes": {"mixed": {"sum": ["length", "rule_remote_code"]}}}')
+    cli.variables["REWARDSTACK_ROUTES"] = "routes.json"
+    sources = ("gsm8k", "mixed", "code")
+    write_jsonl(tmp_path / "in.jsonl", [{**sample(1), "data_source": source} for source in sources])
+    result = cli(*output)
+    assert result.status == 2
+    assert "error: in.jsonl, line 2: CODE: this server does not run programs; set CODE=on if it may" in result.err
+
+
 COMMANDS = {
     "no file": (["absent.jsonl", "-o", "out.jsonl"], "there is no file absent.jsonl"),
     "directory": (["folder.jsonl", "-o", "out.jsonl"], "there is no file folder.jsonl"),
