@@ -32,7 +32,7 @@ from rewardstack_cli.evaluation.scoring import (
     read_options,
 )
 from rewardstack_cli.evaluation.terminal import show_report
-from rewardstack_cli.options import Options, row_to_request
+from rewardstack_cli.options import Options, note_unused_data_source, row_to_request
 from rewardstack_cli.progress import NOT_ALL_SCORED
 from rewardstack_cli.score import CHUNK_SIZE, positive_number
 
@@ -89,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
     if _show_sample_log(args.input):
         return 0
     source = Source(args.input, (*SAMPLE_FIELDS, *SCORE_FIELDS, args.label, args.by))
+    note_unused_data_source(source.rows(), args.data_source)
     options = ReportOptions(str(args.input), args.label, args.by, args.threshold, args.bins, args.disagreements)
 
     def read() -> Iterator[LabeledRow]:

@@ -20,7 +20,7 @@ from rewardstack.core.steps import Explanation, Step
 from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR, Request
 from rewardstack.settings import Settings
-from rewardstack_cli.console import count_rows, plain_text, print_json, printable, put
+from rewardstack_cli.console import count_rows, plain_text, print_json, printable, put, say
 from rewardstack_cli.data.rows import SAMPLE_FIELDS, Row
 from rewardstack_cli.data.source import Source
 from rewardstack_cli.explanation_summary import summarize
@@ -87,6 +87,8 @@ def _read_sample(args: argparse.Namespace) -> Request:
         row = Row(Path("the command line"), "--solution", _command_line_fields(args))
     else:
         row = _read_row(args)
+        if args.data_source is not None and row.fields.get("data_source") is not None:
+            say("--data-source is not used: the row has a data_source")
     return row_to_request(row, args.data_source, args.cached)
 
 

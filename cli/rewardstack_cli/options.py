@@ -19,6 +19,7 @@ from rewardstack.routing.routes import RULE_PREFIX, RouteTable
 from rewardstack.routing.syntax import definitions
 from rewardstack.score import OnError, Request, Score
 from rewardstack.settings import Settings
+from rewardstack_cli.console import say
 from rewardstack_cli.data.rows import Row, to_request
 from rewardstack_cli.failures import Failures
 from rewardstack_cli.pieces import Piece, score_in_order
@@ -74,6 +75,12 @@ def row_to_request(row: Row, data_source: str | None, cached: bool) -> Request:
     except RequestError as error:
         raise RequestError(f"{row.location}: {error}", error.field) from error
     return request if cached else replace(request, extra_info={**(request.extra_info or {}), CACHE_ENABLED: False})
+
+
+def note_unused_data_source(rows: Iterable[Row], data_source: str | None) -> None:
+    """Print a note if `--data-source` has no effect, because all rows have a `data_source`."""
+    if data_source is not None and all(row.fields.get("data_source") is not None for row in rows):
+        say("--data-source is not used: all rows have a data_source")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rewardstack.settings import Settings
 from rewardstack_cli.cost import show_cost
 from rewardstack_cli.data.rows import SAMPLE_FIELDS
 from rewardstack_cli.data.source import Source
-from rewardstack_cli.options import Options
+from rewardstack_cli.options import Options, note_unused_data_source
 from rewardstack_cli.run import Run
 from rewardstack_cli.table import TABLE_ROWS, show_table
 
@@ -83,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
     source = Source(args.input, None if args.output else SAMPLE_FIELDS)
     routes = route_table(Settings.from_env())
     options = Options(routes, args.chunk_size, args.data_source, args.on_error, args.timeout, args.cached)
+    note_unused_data_source(source.rows(), args.data_source)
     if args.dry_run:
         return show_cost(source.rows(), source.path, options)
     if args.table:

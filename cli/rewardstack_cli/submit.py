@@ -12,6 +12,7 @@ from rewardstack_cli.console import out, plain_text, say
 from rewardstack_cli.data.source import Source, check_output
 from rewardstack_cli.jobs.job_file import JobFile
 from rewardstack_cli.jobs.scoring import JobScoring
+from rewardstack_cli.options import note_unused_data_source
 from rewardstack_cli.run import Run
 
 
@@ -45,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
         check_output(args.output, "-o")
     source, job_file = Source(args.input), JobFile(args.output)
     scoring = JobScoring(source, args.data_source, job_file, args.force, args.cached)
+    note_unused_data_source(source.rows(), args.data_source)
     if not args.wait:
         job_id = asyncio.run(scoring.submit())
         out.print(plain_text(job_id))

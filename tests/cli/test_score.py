@@ -56,6 +56,28 @@ def test_fields_may_have_their_other_names(scoring: Cli, tmp_path: Path, row: di
     assert out == {**row, "value": 1.0, "status": "ok", "reason": "", "cached": False, **UNUSED}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "note"),
+    [
+        (("score", "-o", "out.jsonl"), "all rows have a data_source"),
+        (("score", "--table"), "all rows have a data_source"),
+        (("evaluate", "--dry-run"), "all rows have a data_source"),
+        (("submit",), "all rows have a data_source"),
+        (("explain", "--row", "1"), "the row has a data_source"),
+    ],
+)
+@pytest.mark.parametrize("source", ["gsm8k", None])
+def test_a_data_source_that_no_row_needs(
+    scoring: Cli, tmp_path: Path, arguments: tuple[str, ...], note: str, source: str | None
+) -> None:
+    """A note says once that `--data-source` has no effect; it is not printed if a row needs the option."""
+    rows = [{**sample(2), "label": 1, "data_source": one} for one in (source, source or "gsm8k")]
+    write_jsonl(tmp_path / "in.jsonl", rows)
+    command, *options = arguments
+    result = scoring(command, "in.jsonl", "--data-source", "gsm8k", *options)
+    assert result.err.count(f"--data-source is not used: {note}") == (source is not None), result.err
+
+
 def test_text_that_is_no_unicode_is_carried_through(scoring: Cli, tmp_path: Path) -> None:
     """A lone surrogate, a byte order mark and blank lines neither stop a run nor change a row."""
     line = '{"data_source": "gsm8k", "solution_str": "\\ud800 #### 2", "ground_truth": "2"}'
