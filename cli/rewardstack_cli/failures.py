@@ -17,8 +17,10 @@ NOT_SENT = "not sent"
 
 CHECK_HINT = "`rewardstack check` checks the services"
 
-FUNCTION_ERROR = re.compile(r"(?:^|[:;] )[\w.-]{1,64} (?:raised [A-Za-z_]|returned (?!\d)|gave \S+, outside)")
-"""Matches the reason of a score that failed because of an error in a reward function."""
+FUNCTION_ERROR = re.compile(
+    r"(?:^|[:;] )(?:[\w.-]{1,64} (?:raised [A-Za-z_]|returned (?!\d)|gave \S+, outside)|the sample took longer than \d)"
+)
+"""Matches the reason of a score that failed because of an error in a reward function, or because it hangs."""
 
 
 def find_cause(status: str, reason: str) -> str:

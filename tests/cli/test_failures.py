@@ -134,6 +134,8 @@ def test_label_mass(cli: Cli, judge: FaultServer, tmp_path: Path) -> None:
         ("mentions returned a str, not a number", False),
         ("mentions gave 2, outside its range of 0 to 1", False),
         ("rule_remote_mine: mine returned the text 'x'; return a number", False),
+        ("mine: the sample took longer than 5 s", False),
+        ("rule_remote_mine: mine: the sample took longer than 0.5 s", False),
         ("mine: its process died", True),
         ("http://judge:8000/v1/models returned 500: down", True),
     ],
