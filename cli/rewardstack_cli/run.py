@@ -230,8 +230,8 @@ class Run:
     def _print_progress(self, scores: ScoreFile, summary: InputSummary, may_continue: bool = True) -> None:
         self._print_failures()
         remedy = "; the same command continues from there" if may_continue else ""
-        where = f"in {self._work_path}{remedy}" if scores.tally.rows or may_continue else "scored"
-        say(f"{scores.tally.rows:,} of {count_rows(summary.rows)} are {where} ({self._usage.summary})")
+        where = f"in {self._work_path}" if scores.tally.rows or may_continue else "scored"
+        say(f"rows {where}: {scores.tally.rows:,} of {summary.rows:,}{remedy} ({self._usage.summary})")
 
     def _finish(self, tally: Tally, started: float) -> int:
         seconds = time.monotonic() - started
