@@ -63,6 +63,10 @@ RENAMED = {
 PREFIXES = ("REWARD_", "GATEWAY_", "JUDGE_", "LLM_JUDGE_", "EMBEDDING_")
 """Prefixes of this project's variables. Former names with other prefixes are ignored in the environment, because other
 software may set them."""
+SWITCHES = ("JUDGE", "EMBEDDING")
+"""Settings that are `on`, `off` or `auto`, and have none of the prefixes."""
+SWITCH_SIMILARITY = 0.8
+"""Minimum similarity, from 0 to 1, at which a variable counts as a misspelling of one of `SWITCHES`: `JUGDE` does."""
 EXTRA_VARIABLES = ("COMPOSE_PROJECT_NAME", "HF_TOKEN")
 """Variables that `.env.local` may set although they are not in the table."""
 
@@ -220,9 +224,19 @@ def _require_known(values: Iterable[str], source: str) -> None:
 
 
 def misspelled_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the probable setting for each misspelled variable. Only variables with `PREFIXES` are checked."""
+    """Return the probable setting for each misspelled variable.
+
+    Only variables with `PREFIXES` are checked, and variables that have the value of a switch and nearly the name of one
+    of `SWITCHES`.
+    """
     own = {name: value for name, value in environ.items() if name.startswith(PREFIXES)}
-    return find_misspelled(own, {name: name for name in SETTINGS}, TABLE)
+    switches = {
+        name: close[0]
+        for name, value in environ.items()
+        if value in ("on", "off", "auto") and name not in TABLE
+        if (close := difflib.get_close_matches(name.upper(), SWITCHES, n=1, cutoff=SWITCH_SIMILARITY))
+    }
+    return {**switches, **find_misspelled(own, {name: name for name in SETTINGS}, TABLE)}
 
 
 def run_dir(root: Path, environ: Mapping[str, str] = os.environ) -> str:

@@ -158,14 +158,18 @@ def test_misspelt() -> None:
         "GATEWAY_TIMEOUTS": "GATEWAY_TIMEOUT",
         "LLM_JUDGE_URL": "LLM_JUDGE_SERVER_URL",
     }
+    switches = {"JUDG": "JUDGE", "JUGDE": "JUDGE", "judge": "JUDGE", "EMBEDING": "EMBEDDING", "EMBEDDINGS": "EMBEDDING"}
     others = {
         **dict.fromkeys((*TABLE, *(f"{name}_FILE" for name in TABLE)), "1"),
         **dict.fromkeys(
             ("JUDGE_SERVICE_PORT", "JUDGE_PORT_8000_TCP", "REWARD_MODEL_PATH", "WORKER", "JUDGE_NAME"), "1"
         ),
         "EMBEDDING_PORTS": "tcp://10.0.0.1:80",
+        **dict.fromkeys(("JUDGE", "EMBEDDING", "STACK", "DEBUG", "EDGE", "EMBED", "BUDGET"), "off"),
     }
     assert settings.misspelled_variables({**dict.fromkeys(meant, "2"), **others}) == meant
+    assert settings.misspelled_variables(dict.fromkeys(switches, "off")) == switches
+    assert settings.misspelled_variables(dict.fromkeys(switches, "gpt-4")) == {}, "a variable of other software"
 
 
 @pytest.mark.parametrize(
