@@ -74,6 +74,7 @@ def test_hostile_texts_are_shown(tmp_path: Path) -> None:
     assert "<script" not in page and "&lt;script&gt;alert(1)" in page
     assert not re.findall(r"(?:src|href)=|url\(|@import", page)
     assert "default-src 'none'" in page
+    assert "2 rows; labeled right by label: 0; a response counts as right" in page
 
 
 @pytest.mark.parametrize(

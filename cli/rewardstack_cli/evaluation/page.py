@@ -24,7 +24,7 @@ def render_page(report: Mapping[str, Any]) -> str:
     sections = "".join(_setting_section(setting, report) for setting in report["settings"])
     comparison = "" if report["comparison"] is None else _comparison_section(report)
     words = (
-        f"{count_rows(report['rows'])}; {report['right']} of them are labeled right by {report['label']}; "
+        f"{count_rows(report['rows'])}; labeled right by {report['label']}: {report['right']}; "
         f"a response counts as right if its score is at least {report['threshold']:g}."
     )
     return render_document(name, f"<p>{escape(words)}</p>\n{comparison}{sections}")

@@ -92,7 +92,7 @@ def describe_comparison(report: Mapping[str, Any]) -> str:
     first, second = (setting["name"] for setting in report["settings"])
     p = "no row differs" if figures["p"] is None else f"McNemar's exact p = {figures['p']:.4g}"
     return (
-        f"{figures['rows']} rows have a score in both settings; the score agrees with the label in both for "
+        f"rows with a score in both settings: {figures['rows']}; the score agrees with the label in both for "
         f"{figures['both_agree']}, only in {first} for {figures['first_alone']}, only in {second} for "
         f"{figures['second_alone']}: {p}"
     )
