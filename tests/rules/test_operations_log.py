@@ -85,3 +85,14 @@ def test_failures_are_logged(server: RewardServer) -> None:
     server.post("/get_reward?reward_type=hang", body, headers={"X-Request-Id": "failing-1"})
 
     assert line_of(server, "failing-1")["statuses"] == {"failed": 1}
+
+
+@pytest.mark.parametrize(("variables", "warnings"), [({}, 1), ({"REWARD_TYPE": "math_verifier"}, 0)])
+def test_a_default_reward_type(start: Start, variables: dict[str, str], warnings: int) -> None:
+    """Without REWARD_TYPE, the first request without a reward type is warned of, once."""
+    server = start(**variables)
+    for query in ("?reward_type=gsm8k", "", ""):
+        assert server.post(f"/get_reward{query}", {"prompts": ["p"], "responses": ["r"]}).status_code == 200
+
+    messages = [line["message"] for line in lines(server) if line["level"] == "warning"]
+    assert len([text for text in messages if text.startswith("REWARD_TYPE is not set, and a request has ")]) == warnings

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from flask import Response, g, jsonify, request
@@ -26,6 +29,8 @@ memory, and a charged byte means about four bytes of memory (`admission.VALUE_BY
 EXPLANATION_COPIES = 8
 """Approximate number of copies of a sample's text in memory during an explanation."""
 
+log = logging.getLogger(__name__)
+
 
 def get_source(body: Mapping[str, Any]) -> str:
     """Return the `data_source` of a request.
@@ -42,10 +47,22 @@ def get_source(body: Mapping[str, Any]) -> str:
     refuse_misspelled(request.args, ("reward_type",), what="query parameter")
     name = body.get("reward_type")
     if name is None or name == "":
-        name = request.args.get("reward_type") or here.settings.reward_type
+        name = request.args.get("reward_type") or _default_type(here.settings.reward_type)
     if not isinstance(name, str):
         raise ApiError(400, f"reward_type must be a string, got {json_type(name)}", "reward_type")
     return here.evaluator.get_source(name)
+
+
+@lru_cache(maxsize=1)
+def _default_type(reward_type: str) -> str:
+    """Return the server's reward type; log a warning, once per process, if REWARD_TYPE is not set."""
+    if not os.environ.get("REWARD_TYPE"):
+        log.warning(
+            "REWARD_TYPE is not set, and a request has no reward_type: %s scores it, which needs <answer> tags; "
+            "set REWARD_TYPE, or send reward_type",
+            reward_type,
+        )
+    return reward_type
 
 
 def make_sample(
