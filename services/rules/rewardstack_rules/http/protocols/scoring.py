@@ -28,6 +28,8 @@ SAMPLE_BYTES = 512
 memory, and a charged byte means about four bytes of memory (`admission.VALUE_BYTES`)."""
 EXPLANATION_COPIES = 8
 """Approximate number of copies of a sample's text in memory during an explanation."""
+OTHER_NAMES = ("type", "data_source")
+"""Query parameters that users send instead of `reward_type`. In a body, trainers may send them with another meaning."""
 
 log = logging.getLogger(__name__)
 
@@ -39,18 +41,26 @@ def get_source(body: Mapping[str, Any]) -> str:
     settings.
 
     Raises:
-        ApiError: 400; the reward type is not a string, or its name is misspelled in the body or the query.
+        ApiError: 400; the reward type is not a string, or its name is misspelled in the body or wrong in the query.
         UnknownSourceError: the reward type is unknown; the message lists the known ones.
     """
     here = context()
     refuse_misspelled(body, ("reward_type",))
-    refuse_misspelled(request.args, ("reward_type",), what="query parameter")
+    _check_query()
     name = body.get("reward_type")
     if name is None or name == "":
         name = request.args.get("reward_type") or _default_type(here.settings.reward_type)
     if not isinstance(name, str):
         raise ApiError(400, f"reward_type must be a string, got {json_type(name)}", "reward_type")
     return here.evaluator.get_source(name)
+
+
+def _check_query() -> None:
+    """Refuse a query with a misspelled `reward_type`, or with another name for it."""
+    refuse_misspelled(request.args, ("reward_type",), what="query parameter")
+    for name in OTHER_NAMES:
+        if name in request.args and "reward_type" not in request.args:
+            raise ApiError(400, f"query parameter {name!r} is not known; use 'reward_type'", name)
 
 
 @lru_cache(maxsize=1)
