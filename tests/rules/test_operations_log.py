@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,3 +97,22 @@ def test_a_default_reward_type(start: Start, variables: dict[str, str], warnings
 
     messages = [line["message"] for line in lines(server) if line["level"] == "warning"]
     assert len([text for text in messages if text.startswith("REWARD_TYPE is not set, and a request has ")]) == warnings
+
+
+def test_misspelled_options(start: Start, tmp_path: Path) -> None:
+    """A misspelled option of a built-in function is warned of once, without an effect on the score."""
+    own = tmp_path / "own.py"
+    own.write_text(
+        "from rewardstack_rules import reward_function\n\n@reward_function\ndef own(response, tolerances=1): return 1\n"
+    )
+    server = start(REWARD_FUNCTIONS=own)
+    server.score(ITEM | {"data_source": "rule_remote_own", "extra_info": {"tolerancee": 1, "tolerances": 2}})
+    plain, *scores = server.score(ITEM, *[ITEM | {"extra_info": {"methd": "flexible", "split": "test"}}] * 2)
+    server.post("/v1/explain", ITEM | {"extra_info": {"methd": "flexible", "template": "t"}})
+
+    messages = [line["message"] for line in lines(server) if line["level"] == "warning"]
+    assert [text for text in messages if "extra_info" in text] == [
+        f"extra_info.{name} is not known and has no effect; did you mean extra_info.{meant}?"
+        for name, meant in (("methd", "method"), ("template", "prompt_template"))
+    ]
+    assert {(one["value"], one["reason"]) for one in (plain, *scores)} == {(plain["value"], plain["reason"])}

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import group_of, route_table
 from rewardstack.core.event_loop import loop_thread, run, run_with_timeout
-from rewardstack.core.misspellings import did_you_mean
+from rewardstack.core.misspellings import MAX_LENGTH, MAX_NAMES, did_you_mean
 from rewardstack.core.sample_log import sample_log
 from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
@@ -26,6 +26,7 @@ from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends
 from rewardstack.scorers.judge import JudgeConfig, check_urls
+from rewardstack.scorers.names import KNOWN_FIELDS, warn_of_misspelled_fields
 from rewardstack.scorers.reward_model import key_of_model
 from rewardstack.scorers.service_health import ServiceHealth, service_health
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
@@ -73,6 +74,7 @@ class Evaluator:
 
     def __init__(self, settings: Settings, registry: Registry, counters: Counters = NO_COUNTERS) -> None:
         self._registry = registry
+        self._own_fields = {name for rule in registry for name in rule.fields}.difference(KNOWN_FIELDS)
         self._counters = counters
         self._rules = LocalRules(settings, registry, counters)
         self._client_settings = ClientSettings.from_env()
@@ -113,6 +115,7 @@ class Evaluator:
         if limit is not None and limit <= 0:
             scores = [Score.failed("dropped: the deadline had passed when the request arrived")] * len(requests)
         else:
+            warn_of_misspelled_fields(filter(self._may_misspell, requests))
             try:
                 scores = run(self._score(requests, limit, tenant), partial(_wait_for, is_wanted, while_waiting))
             except BudgetError as error:
@@ -159,6 +162,7 @@ class Evaluator:
             AbandonedError: the work was dropped, because `is_wanted` returned False.
             ConfigError: no route accepts the sample's source.
         """
+        warn_of_misspelled_fields(filter(self._may_misspell, [request]))
         return run(self._explain(request, limit, tenant, rescore=rescore), partial(_wait_for, is_wanted, while_waiting))
 
     async def _explain(self, request: Request, limit: float | None, tenant: str, *, rescore: bool) -> Explanation:
@@ -297,6 +301,17 @@ class Evaluator:
     def cache_settings(self) -> dict[str, str]:
         """The settings that are part of cache keys, by name."""
         return self._client_settings.cache_key_settings
+
+    def _may_misspell(self, request: Request) -> bool:
+        """Return whether to check the names of a sample's fields for misspelled options of built-in functions.
+
+        Fields of custom functions can be similar to such an option. Names are checked only if they are few and short,
+        because the process remembers them.
+        """
+        extra = request.extra_info
+        if not isinstance(extra, dict) or len(extra) > MAX_NAMES or len("".join(extra)) > MAX_NAMES * MAX_LENGTH:
+            return False
+        return self._own_fields.isdisjoint(extra)
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
         try:
