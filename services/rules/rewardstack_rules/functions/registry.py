@@ -83,7 +83,9 @@ class Registry:
         if rule is None:
             meant = did_you_mean(name, self._rules)
             raise UnknownSourceError(
-                f"no reward function is named {name!r}; {meant}available: {self._known()}", "data_source"
+                f"no reward function is named {name!r}; {meant}available: {self._known()}; "
+                "set REWARD_FUNCTIONS to the file of your own functions",
+                "data_source",
             )
         return rule
 
