@@ -5,7 +5,12 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from rewardstack_rules.jobs import sweeper
 from rewardstack_rules.jobs.heartbeat import ALIVE, READY
+from rewardstack_rules.jobs.link import connect
+from rewardstack_rules.jobs.sweeper import Sweeper
 from rewardstack_rules.process import NOT_READY
 from services.stack.services_table import SERVICES
 from tests.rules.conftest import clean_environment
@@ -13,6 +18,7 @@ from tests.support.jobs import Queue, Worker
 from tests.support.waiting import eventually
 
 PROBE = SERVICES["worker"].probe
+REFUSED = " Connection refused; start its Redis, or correct REWARD_QUEUE_URL"
 
 
 def status(command: tuple[str, ...], folder: Path) -> int:
@@ -35,6 +41,36 @@ def test_probes_of_a_worker(needs_redis: None, tmp_path: Path) -> None:
         assert "python" not in " ".join((*PROBE.command, *PROBE.live_command))
     finally:
         worker.kill()
+        queue.kill()
+
+
+def test_a_queue_that_is_away_is_logged_once(
+    needs_redis: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker logs once that its queue does not answer, with the remedy, and again when that recurs."""
+    touched: list[str] = []
+    monkeypatch.setattr(sweeper, "INTERVAL", 0.01)
+    monkeypatch.setattr(sweeper, "touch", touched.append)
+    monkeypatch.setattr(sweeper, "reset", lambda: None)
+    queue = Queue(tmp_path)
+    one = Sweeper(connect(queue.url, retries=0), "one")
+
+    def refusals() -> int:
+        return sum(text.endswith(REFUSED) for text in caplog.messages)
+
+    one.start()
+    try:
+        for _ in range(2):
+            eventually(lambda: READY in touched)
+            queue.kill()
+            eventually(lambda: refusals() > 0)
+            touched.clear()
+            eventually(lambda: len(touched) > 3)
+            assert (refusals(), READY in touched) == (1, False)
+            caplog.clear()
+            queue.start()
+    finally:
+        one.stop()
         queue.kill()
 
 

@@ -69,7 +69,7 @@ def test_unknown_name() -> None:
     """Asking for a function that is not there is an error with the nearest name, those there are, and the setting."""
     with pytest.raises(
         UnknownSourceError,
-        match=r"'gsm9k'; did you mean 'gsm8k'\? available: code, exact_match, .*math_verifier.*[^.]; set REWARD_FUNCTIONS ",
+        match=r"'gsm9k'; did you mean 'gsm8k'\? available: code, exact_match, .*math_verifier.*; set REWARD_FUNCTIONS",
     ):
         load_registry([]).get("gsm9k")
 

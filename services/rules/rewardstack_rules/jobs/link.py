@@ -19,6 +19,8 @@ RedisClient: TypeAlias = Any
 TIMEOUT = 10.0
 """Timeout of one attempt to run a command, in seconds."""
 FULL = "the queue is full: wait for jobs to end and expire, cancel some, or raise QUEUE_MAX_MEMORY (Redis' maxmemory)"
+NOT_THERE = "; start its Redis, or correct REWARD_QUEUE_URL"
+"""Remedy in the error if no Redis listens at the queue's address, or if the address is unknown."""
 AWAY = "; see its log, and whether its disk is full"
 """Hint in the error if the queue does not answer. A Redis that cannot write to its disk may exit."""
 PAUSE = 1.0
@@ -51,9 +53,7 @@ def redis_errors() -> Iterator[None]:
     except OutOfMemoryError as error:
         raise OverloadError(FULL) from error
     except RedisError as error:
-        is_refused = isinstance(error, (redis.AuthenticationError, redis.exceptions.AuthorizationError))
-        remedy = AWAY if isinstance(error, redis.ConnectionError) and not is_refused else ""
-        raise UnreachableError(f"the queue (REWARD_QUEUE_URL): {_first_line(error)}{remedy}") from error
+        raise UnreachableError(f"the queue (REWARD_QUEUE_URL): {first_line(error)}{_remedy(error)}") from error
 
 
 @contextmanager
@@ -69,5 +69,13 @@ def parse_errors() -> Iterator[None]:
         raise UnreachableError("the queue (REWARD_QUEUE_URL) has data that rewardstack did not write") from error
 
 
-def _first_line(error: Any) -> str:
-    return str(error).partition("\n")[0] or type(error).__name__
+def first_line(error: Any) -> str:
+    """Return the first line of an error's message without the period at its end; the error's type for an empty one."""
+    return str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+
+
+def _remedy(error: RedisError) -> str:
+    is_refused = isinstance(error, (redis.AuthenticationError, redis.exceptions.AuthorizationError))
+    if is_refused or not isinstance(error, redis.ConnectionError):
+        return ""
+    return NOT_THERE if " connecting to " in str(error) else AWAY  # redis-py's words for a failed connection attempt

@@ -32,6 +32,7 @@ class Sweeper:
         self._name = name
         self._delivery = Delivery(redis)
         self._stopping = threading.Event()
+        self._logged = ""
 
     def start(self) -> None:
         """Start the background thread."""
@@ -91,5 +92,8 @@ class Sweeper:
                     has_lock = self._redis.set(SWEEP, self._name, nx=True, px=int(INTERVAL * 1000))
                 if has_lock:
                     self.sweep()
+                self._logged = ""
             except ServiceError as error:
-                log.warning("cannot sweep jobs: %s", error)
+                if self._logged != str(error):
+                    log.warning("cannot sweep jobs: %s", error)
+                self._logged = str(error)

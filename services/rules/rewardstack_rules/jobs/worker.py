@@ -29,7 +29,7 @@ from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack_rules.jobs.chunk import QUEUE_RETRIES, worker_context
 from rewardstack_rules.jobs.delivery import MODEL_QUEUE, QUEUE, ChunkJob
-from rewardstack_rules.jobs.link import connect
+from rewardstack_rules.jobs.link import connect, first_line
 from rewardstack_rules.jobs.sweeper import Sweeper
 from rewardstack_rules.logs import LOGGING
 from rewardstack_rules.metrics import counters
@@ -144,7 +144,7 @@ def _work(url: str) -> None:
         )
         worker.work(logging_level="WARNING")
     except (RedisError, OSError) as error:
-        log.warning("lost the connection to the queue, reconnecting: %s", str(error).partition("\n")[0])
+        log.warning("lost the connection to the queue, reconnecting: %s", first_line(error))
     finally:
         if worker is not None and worker.pubsub_thread is not None:
             worker.pubsub_thread.stop()  # RQ does not stop the thread if the queue is unreachable
