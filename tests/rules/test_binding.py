@@ -473,6 +473,18 @@ def test_line_of_a_refused_function(tmp_path: Path) -> None:
         load_registry([path])
 
 
+def test_line_of_an_error_in_the_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in a frozen module of Python names the line of the file that called it, also in the file's folder."""
+    path = tmp_path / "mine.py"
+    path.write_text(HEADER + "import os\n@reward_function\ndef f(response):\n    return os.environ['NONE_SUCH']\n")
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(KeyError) as raised:
+        load_registry([path]).get("f").evaluate("r", (), {})
+
+    assert vars(raised.value)["__notes__"] == ["mine.py, line 6"]
+
+
 def test_function_of_a_library(tmp_path: Path) -> None:
     """A function that is imported can be marked where it is imported; what another file marked stays that file's."""
     (tmp_path / "library_of_graders.py").write_text(

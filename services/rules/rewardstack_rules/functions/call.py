@@ -226,13 +226,14 @@ def _nested_codes(code: CodeType) -> Iterator[CodeType]:
 def _add_location(error: BaseException, folder: str) -> None:
     """Add a note to an error: file and line of the place in the function's own code that led to it.
 
-    This place is the last traceback entry whose file is below `folder`, but not below a folder `site-packages`. If
-    there is no such entry, add no note.
+    This place is the last traceback entry whose file is below `folder`, but not below a folder `site-packages`, and is
+    no module of Python without a file, such as `<frozen os>`. If there is no such entry, add no note.
     """
     place, frame = "", error.__traceback__
     while folder and frame is not None:
-        file = os.path.abspath(frame.tb_frame.f_code.co_filename)
-        if file.startswith(folder) and "site-packages" not in file[len(folder) :]:
+        name = frame.tb_frame.f_code.co_filename
+        file = os.path.abspath(name)
+        if not name.startswith("<") and file.startswith(folder) and "site-packages" not in file[len(folder) :]:
             place = f"{file[len(folder) :]}, line {frame.tb_lineno}"
         frame = frame.tb_next
     if place:
