@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rewardstack.errors import ConfigError
+from rewardstack.errors import ConfigError, SettingsError
 from rewardstack.settings import warn_of_misspelled
 from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.scoring.evaluator import Evaluator
@@ -44,6 +44,13 @@ def test_lists(tmp_path: Path) -> None:
     )
 
     assert (("first-key-of-tests", "second-key-of-tests"), tuple(files)) == (settings.api_keys, settings.function_files)
+
+
+def test_files_separated_by_commas() -> None:
+    """The error about a list of files that is separated by commas says what separates them."""
+    remedy = "correct the path, or unset REWARD_FUNCTIONS; separate files by colons"
+    with pytest.raises(SettingsError, match=f"^REWARD_FUNCTIONS: there is no file a.py,b/c.py; {remedy}$"):
+        Settings.from_env({"REWARD_FUNCTIONS": "a.py,b/c.py"})
 
 
 @pytest.mark.parametrize(
