@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,35 @@ def test_an_own_hour_is_taken_up_when_redis_comes(
     one.start()
 
     eventually(lambda: ok(7) in one.replicas()[0].series.increases(minute + 2), seconds=20)
+
+
+def test_redis_away_is_logged_once(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each time that the Redis goes away, one line names its setting."""
+    caplog.set_level("INFO", recorder.__name__)
+    monkeypatch.setattr(recorder, "INTERVAL", 0.01)
+    one, written = Recorder("here:6000", "", redis.url), list[int]()
+    write, others_threads = SnapshotStore.write, {thread.ident for thread in threading.enumerate()}
+
+    def count(*arguments: Any) -> None:
+        written.append(0)
+        write(*arguments)
+        written.append(1)
+
+    monkeypatch.setattr(SnapshotStore, "write", count)
+    redis.kill()
+    one.start()
+    for _ in range(2):
+        eventually(lambda: written.count(0) > 3)
+        redis.start()
+        eventually(lambda: 1 in written)
+        [message] = [record.getMessage() for record in caplog.records if record.thread not in others_threads]
+        assert message.startswith("cannot store the status page's last hour in the Redis of REWARD_CACHE_URL: ")
+        assert not message.endswith(".")
+        caplog.clear()
+        written.clear()
+        redis.kill()
 
 
 def test_many_servers_are_read_in_two_queries(redis: Redis) -> None:

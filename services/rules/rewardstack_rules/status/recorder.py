@@ -85,6 +85,7 @@ class Recorder:
         self._others: list[Replica] = []
         self._lock = threading.Lock()
         self._held: IO[str] | None = None
+        self._is_logged = False
         self.redis_error = ""
         """The error of the last access to the Redis; empty if there was none."""
 
@@ -113,14 +114,14 @@ class Recorder:
     def leave(self) -> None:
         """Deregister this server, so that other replicas do not report it as down."""
         if self._store is not None:
-            _log_errors(self._store.leave)
+            self._log_errors(self._store.leave)
 
     def _run(self) -> None:
         pause, loaded = threading.Event(), False
         while True:
-            loaded = loaded or _log_errors(self._load_own)
+            loaded = loaded or self._log_errors(self._load_own)
             pause.wait(INTERVAL)
-            _log_errors(self._record)
+            self._log_errors(self._record)
 
     def _load_own(self) -> None:
         """Load the snapshots that a process of this server has written to Redis before this process started."""
@@ -172,18 +173,21 @@ class Recorder:
         self._held = file
         return True
 
-
-def _log_errors(step: Callable[[], None]) -> bool:
-    """Run a step; log an error and return False if it fails."""
-    try:
-        step()
-    except (RedisError, OSError) as error:
-        log.info("cannot store the status page's last hour in Redis: %s", error)
-    except Exception:
-        log.exception("cannot record the status page's last hour")
-    else:
-        return True
-    return False
+    def _log_errors(self, step: Callable[[], None]) -> bool:
+        """Run a step and return whether it succeeds. Log an error of Redis once, until a step succeeds again."""
+        try:
+            step()
+        except (RedisError, OSError) as error:
+            if not self._is_logged:
+                why = str(error).rstrip(".") or type(error).__name__
+                log.info("cannot store the status page's last hour in the Redis of REWARD_CACHE_URL: %s", why)
+            self._is_logged = True
+        except Exception:
+            log.exception("cannot record the status page's last hour")
+        else:
+            self._is_logged = False
+            return True
+        return False
 
 
 def _merge(series: Series, written: ReplicaData) -> None:
