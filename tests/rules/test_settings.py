@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -107,6 +108,21 @@ def test_start_with_a_wrong_setting(needs_process: None, arguments: list[str], c
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr.startswith(f"run_reward_server: {complaint}")) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("--workers", "1")])
+def test_start_with_a_taken_port(needs_process: None, arguments: tuple[str, ...]) -> None:
+    """A port that another program listens on is one line, before the server starts, that names where it was set."""
+    command = [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--host", "127.0.0.1", *arguments]
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        for option, variables, name in ((["--port", port], {}, "--port"), ([], {"REWARD_PORT": port}, "REWARD_PORT")):
+            environment = clean_environment(**variables)
+
+            done = subprocess.run(command + option, env=environment, capture_output=True, text=True, check=False)
+
+            line = f"run_reward_server: {name}: port {port} is taken; use another one\n"
+            assert (done.returncode, done.stderr) == (1, line)
 
 
 @pytest.mark.parametrize("arguments", [(), ("--workers", "1")])

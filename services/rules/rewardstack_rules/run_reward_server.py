@@ -8,6 +8,7 @@ if REWARD_WORKERS is set. It logs "Running on" once it accepts requests. Argumen
 from __future__ import annotations
 
 import argparse
+import errno
 import ipaddress
 import logging.config
 import os
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         read_secret_files(SECRETS)
         settings = Settings.from_env()
-        _require_host(settings)
+        _require_address(settings)
         _warn_if_open(settings)
         if options.workers or settings.reload:  # only gunicorn reloads
             run_gunicorn()
@@ -103,24 +104,36 @@ def _set_environment(options: argparse.Namespace) -> None:
     os.environ.update({name: str(value) for name, value in values.items() if value is not None})
 
 
-def _require_host(settings: Settings) -> None:
-    """Check that the server can listen on its host.
+def _require_address(settings: Settings) -> None:
+    """Check that the server can listen on its host and port.
 
     Raises:
         SettingsError: it cannot; the message has the reason.
     """
     if settings.socket:
         return
-    try:
-        with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
-            probe.bind((settings.host, 0))
-    except (OSError, UnicodeError) as error:
+    if error := _bind_error(settings.host, 0):
         why = getattr(error, "strerror", None) or error
         raise SettingsError(
             f"REWARD_HOST: {settings.host!r} is no address of this machine ({why}); use 127.0.0.1, or 0.0.0.0 for all "
             "addresses",
             "REWARD_HOST",
         ) from error
+    if error := _bind_error(settings.host, settings.port):
+        is_taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        why = "is taken" if is_taken else f"cannot be used ({getattr(error, 'strerror', None) or error})"
+        raise SettingsError(f"REWARD_PORT: port {settings.port} {why}; use another one", "REWARD_PORT") from error
+
+
+def _bind_error(host: str, port: int) -> OSError | UnicodeError | None:
+    """Return the error of binding a socket to an address, as the server does; None if there is none."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a closed server's connections do not matter
+            probe.bind((host, port))
+    except (OSError, UnicodeError) as error:
+        return error
+    return None
 
 
 def _warn_if_open(settings: Settings) -> None:
