@@ -56,6 +56,18 @@ def test_one_name_for_two(file: Path, tmp_path: Path) -> None:
         load_registry([file, other])
 
 
+def test_one_name_for_two_in_a_file(file: Path) -> None:
+    """Two functions of one name in one file are an error, too, unless the first one has another variable as well."""
+    again = FUNCTION.format(name="mine", value=2)
+    file.write_text(file.read_text() + again)
+    with pytest.raises(RouteError, match=f"^{file}: there are two reward functions named 'mine'; rename one$"):
+        load_registry([file])
+
+    named = "@reward_function(name={0!r})\ndef f(response):\n    return 1.0\n{0} = f\n"
+    file.write_text(HEADER + named.format("f1") + named.format("f2"))
+    assert {"f1", "f2"} <= {rule.name for rule in load_registry([file])}
+
+
 def test_name_of_a_built_in_rule(tmp_path: Path) -> None:
     """A custom function cannot take a built-in rule's name."""
     path = tmp_path / "mine.py"

@@ -27,12 +27,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The options of the decorator `reward_function`, and the name of the module that applied it."""
+    """The options of the decorator `reward_function`, and where it was applied.
+
+    Args:
+        name: the option `name`.
+        range: the option `range`.
+        confined: the option `confined`.
+        module: the name of the module that applied the decorator.
+        earlier: the module's earlier reward function whose variable this one takes; None if there is none.
+    """
 
     name: str
     range: tuple[float, float]
     confined: bool
     module: str
+    earlier: Any = None
 
 
 @overload
@@ -64,10 +73,13 @@ def reward_function(
         confined: whether to run the callable in a process that cannot use the network, start programs or write files,
             unless REWARD_FUNCTIONS_ALLOW permits it.
     """
-    mark = Mark(name, range, confined, sys._getframe(1).f_globals.get("__name__", ""))
+    variables = sys._getframe(1).f_globals
 
     def set_mark(function: F) -> F:
         marked: Any = function
+        earlier = variables.get(getattr(function, "__name__", ""))
+        earlier = earlier if earlier is not function and isinstance(getattr(earlier, MARK, None), Mark) else None
+        mark = Mark(name, range, confined, variables.get("__name__", ""), earlier)
         try:
             setattr(marked, MARK, mark)
         except (AttributeError, TypeError):  # a bound method or a function in C accepts no attributes
@@ -100,6 +112,9 @@ def load_file(path: Path) -> Iterator[Rule]:
             marked.setdefault(id(value), (variable, value))
     file_hash = fingerprint(path) if marked else ""
     for variable, function in marked.values():
+        earlier: Any = getattr(function, MARK).earlier
+        if earlier is not None and getattr(earlier, MARK).module == module.__name__ and id(earlier) not in marked:
+            raise RouteError(f"{path}: there are two reward functions named {variable!r}; rename one")
         yield _rule(path, variable, function, file_hash)
 
 
