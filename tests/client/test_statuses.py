@@ -72,7 +72,7 @@ def _request(source: str, response: Any = "42", reference: Any = "42", **extra: 
     if isinstance(response, list):
         text, times = response
         response = text * times
-    return Request(source, response, reference, extra)
+    return Request(source, response, reference, {"problem": "What is 6 times 7?", **extra})
 
 
 def warnings(records: Sequence[logging.LogRecord]) -> list[str]:
