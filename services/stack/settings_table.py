@@ -178,8 +178,8 @@ JUDGE = Section("LLM judge", [
             "`least_conn`: the replica with the fewest requests; `affinity`: the same replica for the same header "
             "`X-Prompt-Affinity`"),
     Setting("JUDGE_MAX_CONNS", "1024", Integer(1, 1_000_000), ("gateway",),
-            "with `affinity`: concurrent requests per replica; more go to the next one. All replicas together must "
-            "exceed what clients send"),
+            "with `affinity`: maximum concurrent requests per replica; more go to the next one. Set it above the "
+            "number of requests that all clients have in flight, divided by the number of replicas"),
     Setting("JUDGE_TIMEOUT", "600", SECONDS, ("gateway",), "seconds per request of a replica"),
     Setting("VLLM_IMAGE", f"vllm/vllm-openai:v{VLLM}", NAME, ("compose", "vllm-docker"), "image of the judge on GPUs"),
     Setting("VLLM_CPU_IMAGE", f"vllm/vllm-openai-cpu:v{VLLM}-x86_64", NAME, ("compose", "vllm-docker"),
