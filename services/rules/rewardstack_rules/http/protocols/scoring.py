@@ -68,8 +68,8 @@ def _default_type(reward_type: str) -> str:
     """Return the server's reward type; log a warning, once per process, if REWARD_TYPE is not set."""
     if not os.environ.get("REWARD_TYPE"):
         log.warning(
-            "REWARD_TYPE is not set, and a request has no reward_type: %s scores it, which needs <think> and <answer> tags; "
-            "set REWARD_TYPE, or send reward_type",
+            "REWARD_TYPE is not set, and a request has no reward_type: %s scores it, which needs <think> and <answer> "
+            "tags; set REWARD_TYPE, or send reward_type",
             reward_type,
         )
     return reward_type
