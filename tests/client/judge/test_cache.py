@@ -155,7 +155,7 @@ def test_run(redis: Redis, judge: FaultServer, run_script: Script, monkeypatch: 
         from rewardstack.transport import endpoint
         endpoint.MIN_STUCK = 60.0
         extras = [{"temperature": 0}, {"temperature": 0.5, "seed": 1}, {"temperature": 0.5}]
-        samples = [Request("llm_judge_remote", "a", "b", extra) for extra in extras]
+        samples = [Request("llm_judge_remote", "a", "b", {"problem": "p", **extra}) for extra in extras]
         print([one.cached for one in score(samples)], [one.cached for one in score(samples)])
     """
     fresh, kept = str([False] * 3), str([True] * 3)
