@@ -89,10 +89,13 @@ class Setting:
         Raises:
             InvalidSetting: a file does not exist.
         """
-        paths = self.read(text) if isinstance(self.kind, Files) else ()
+        if not isinstance(self.kind, Files):
+            return ()
+        paths = self.read(text)
         for path in paths:
             if not (folder / path).is_file():
-                why = f"{self.name}: there is no file {path}; correct the path, or unset {self.name}"
+                hint = "; separate files by colons" if self.kind.is_list and "," in text else ""
+                why = f"{self.name}: there is no file {path}; correct the path, or unset {self.name}{hint}"
                 raise InvalidSetting(self.name, why)
         return tuple((folder / path).resolve() for path in paths)
 

@@ -62,8 +62,11 @@ def read_call(singular: Sequence[Any], plural: Sequence[Any], options: Mapping[s
     data_source, solution_str = singular[:2]
     is_batch = _is_list(solution_str) and (_is_list(data_source) or not is_conversation(solution_str))
     single = all(plural_value is None for plural_value in plural) and not is_batch
-    given = zip(SINGULAR if single else PLURAL, singular, plural, strict=True)
-    policy = _options(options, [name for name, value, plural_value in given if value is None and plural_value is None])
+    if unknown := options.keys() - {*OPTIONS}:
+        given = zip(SINGULAR if single else PLURAL, singular, plural, strict=True)
+        absent = [name for name, value, plural_value in given if value is None and plural_value is None]
+        warn_of_unknown("compute_score: the argument", unknown, [*absent, *({*OPTIONS} - options.keys())])
+    policy = _options(options)
     if single:
         requests = [Request(*singular)]
     else:
@@ -106,9 +109,7 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or is_array(value)
 
 
-def _options(options: Mapping[str, Any], absent: Sequence[str]) -> tuple[bool, OnError | None, float | None]:
-    if unknown := options.keys() - {*OPTIONS}:
-        warn_of_unknown("compute_score: the argument", unknown, [*absent, *({*OPTIONS} - options.keys())])
+def _options(options: Mapping[str, Any]) -> tuple[bool, OnError | None, float | None]:
     on_error, timeout = options.get("on_error"), options.get("timeout")
     check_options(on_error, timeout)
     return bool(options.get("details", False)), on_error, timeout
@@ -124,13 +125,15 @@ def check_options(on_error: Any, timeout: Any) -> None:
 
 def check_requests(requests: Any) -> list[Request]:
     """Return the requests as a list; raise RequestError if they are not instances of `Request`."""
-    items = list(requests) if isinstance(requests, Iterable) else None
-    got = type(requests).__name__ if items is None else ""
-    for index, item in enumerate(items or ()):
-        if not isinstance(item, Request):
-            got = f"{type(item).__name__} at position {index}"
-            break
-    if items is None or got:
+    items = list(requests) if isinstance(requests, Iterable) else []
+    wrong = [
+        f"{type(item).__name__} at position {index}"
+        for index, item in enumerate(items)
+        if not isinstance(item, Request)
+    ]
+    if not isinstance(requests, Iterable):
+        wrong = [type(requests).__name__]
+    if wrong:
         remedy = "write [Request(data_source, solution_str, ground_truth, extra_info)], or call compute_score"
-        raise RequestError(f"requests: expected a list of rewardstack.Request, got {got}; {remedy}", "requests")
+        raise RequestError(f"requests: expected a list of rewardstack.Request, got {wrong[0]}; {remedy}", "requests")
     return items

@@ -199,7 +199,7 @@ class EndpointPool:
     ) -> Any:
         """Send a message to an endpoint with a reserved slot; return the result, which may be the hedge's."""
         sent = message if failures is None else message.to_replica(failures.replica)
-        is_hedged = message.is_hedged or message.is_cheap or len(self._endpoints) > 1
+        is_hedged = message.may_be_repeated or len(self._endpoints) > 1
         hedge = partial(self._start_hedge, endpoint, message, timeout) if is_hedged else None
         try:
             result = await endpoint.ask(sent, timeout, hedge)
@@ -347,7 +347,7 @@ class EndpointPool:
         whose pause is over, because there may be no other request for the trial.
         """
         others = [one for one in self._endpoints if one is not stuck and (one.limiter.is_available or one.is_trial_due)]
-        goes_to_same = (message.is_hedged or message.is_cheap) and stuck.limiter.is_available
+        goes_to_same = message.may_be_repeated and stuck.limiter.is_available
         default = stuck if goes_to_same and (len(self._endpoints) == 1 or stuck.is_known_gateway) else None
         endpoint = min(others, key=lambda one: one.in_flight - one.limiter.limit, default=default)
         if (

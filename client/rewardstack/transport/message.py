@@ -86,6 +86,11 @@ class Message(NamedTuple):
         return self.body is None
 
     @property
+    def may_be_repeated(self) -> bool:
+        """Whether a stuck request may be sent again to the same endpoint."""
+        return self.is_hedged or self.is_cheap
+
+    @property
     def probe_message(self) -> Message | None:
         """The message with `probe` as its body, to test whether a server answers; None if there is no `probe`."""
         return None if self.probe is None else self._replace(body=self.probe, admit=None, read=None, probe=None)

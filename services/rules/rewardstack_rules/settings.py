@@ -259,5 +259,4 @@ def _files(name: str, environ: Mapping[str, str]) -> tuple[Path, ...]:
     try:
         return READ[name].files(environ.get(name, ""), Path.cwd())
     except InvalidSetting as error:
-        hint = "; separate files by colons" if name == "REWARD_FUNCTIONS" and "," in environ[name] else ""
-        raise SettingsError(f"{error}{hint}", name) from None
+        raise SettingsError(str(error), name) from None

@@ -17,7 +17,7 @@ from flask import Blueprint, Response, jsonify
 from rewardstack.score import Score
 from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.protocols import nemo_gym_metrics
-from rewardstack_rules.http.protocols.body import json_type, read_field, read_object
+from rewardstack_rules.http.protocols.body import json_type, read_field, read_object, refuse_misspelled
 from rewardstack_rules.http.protocols.messages import last_user_text, text_of
 from rewardstack_rules.http.protocols.scoring import (
     drop_server_fields,
@@ -61,6 +61,7 @@ def verify() -> Response:
     An `unscored` sample without a value, as with the error policy `none`, gets the error 400 instead.
     """
     body = read_object()
+    refuse_misspelled(body, ("reward_type",))
     fields = {name: value for name, value in body.items() if name not in REPLY_FIELDS}
     _check_json(fields)
     parameters = read_field(body, "responses_create_params", dict)

@@ -41,11 +41,10 @@ def get_source(body: Mapping[str, Any]) -> str:
     settings.
 
     Raises:
-        ApiError: 400; the reward type is not a string, or its name is misspelled in the body or wrong in the query.
+        ApiError: 400; the reward type is not a string, or its name is wrong in the query.
         UnknownSourceError: the reward type is unknown; the message lists the known ones.
     """
     here = context()
-    refuse_misspelled(body, ("reward_type",))
     _check_query()
     name = body.get("reward_type")
     if name is None or name == "":
