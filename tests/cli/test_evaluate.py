@@ -201,6 +201,7 @@ def test_memory_is_that_of_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert peaks[2] - peaks[1] < (tmp_path / "out.jsonl").stat().st_size / 4, peaks
 
 
+@pytest.mark.nightly
 def test_memory_while_scoring(scoring: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten times the rows take no more memory where they are scored, either, under two settings."""
     monkeypatch.setattr(evaluate, "CHUNK_SIZE", 64)

@@ -36,19 +36,12 @@ def test_64_threads(server: FaultServer) -> None:
 async def test_inside_a_running_loop(server: FaultServer) -> None:
     """Inside a caller's loop the blocking call works, and the twin leaves that loop free."""
     assert 3.0 == compute_score("math", "abc")
-    server.set(delay=0.3)
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            await asyncio.sleep(0.01)
-            ticks += 1
-
-    ticking = asyncio.create_task(tick())
-    assert [4.0, 5.0] == await asyncio.gather(acompute_score("math", "abcd"), acompute_score("math", "abcde"))
-    ticking.cancel()
-    assert ticks > 10
+    server.set(mode="hold")
+    scores = asyncio.gather(acompute_score("math", "abcd"), acompute_score("math", "abcde"))
+    while server.stats()["items"] < 3:
+        await asyncio.sleep(0.01)
+    server.set(mode="ok")  # the replies wait for this, which only a free loop does
+    assert [4.0, 5.0] == await scores
 
 
 def test_on_our_own_loop_raises(server: FaultServer) -> None:
@@ -111,11 +104,9 @@ def test_a_call_at_exit_is_an_error(server: FaultServer, run_script: Script) -> 
 
 
 def test_two_waiters_on_one_call(server: FaultServer) -> None:
-    """Of two who wait for one call, the impatient one fails after 50 ms and the patient one gets the score."""
-    server.set(delay=2.0)
-    results = impatient_and_patient("math")
-    assert ("failed", "ok") == (results["impatient"][0], results["patient"][0])
-    assert results["impatient"][1] < 1.5
+    """Of two who wait for one call, the impatient one fails before the reply and the patient one gets the score."""
+    server.set(mode="hold")
+    assert ("failed", "ok") == impatient_and_patient("math", release=lambda: server.set(mode="ok"))
     assert 1 == server.stats()["requests"]
 
 
@@ -123,11 +114,14 @@ def test_call_that_nobody_waits_for(server: FaultServer) -> None:
     """A caller that is cancelled leaves the call to the others who wait for it."""
 
     async def both() -> float | None:
-        server.set(delay=0.3)
+        server.set(mode="hold")
         first = asyncio.create_task(acompute_score("math", "shared"))
         second = asyncio.create_task(acompute_score("math", "shared"))
-        await asyncio.sleep(0.1)
+        while server.stats()["requests"] < 1:
+            await asyncio.sleep(0.01)
         first.cancel()
+        await asyncio.sleep(0)
+        server.set(mode="ok")
         value: float | None = await second
         return value
 

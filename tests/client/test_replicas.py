@@ -94,7 +94,7 @@ def pair(serve: Serve, monkeypatch: pytest.MonkeyPatch, service: str, ill: str) 
 
 
 @pytest.mark.parametrize("service", SERVICES)
-@pytest.mark.parametrize("run", [in_one_call, in_many_calls])
+@pytest.mark.parametrize("run", [in_one_call, pytest.param(in_many_calls, marks=pytest.mark.nightly)])
 def test_one_is_ill(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, soon: None, table: Table, service: str, run: Run
 ) -> None:

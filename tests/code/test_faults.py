@@ -98,6 +98,7 @@ def test_killed_parts(code_server: RewardServer) -> None:
     assert zombies == []
 
 
+@pytest.mark.nightly
 def test_killed_compiler(needs_compiler: None, code_server: RewardServer) -> None:
     """A killed compiler, or the launcher that runs it, loses no sample and leaves no process."""
 
@@ -156,7 +157,7 @@ def test_keys_take_turns(start: Callable[..., RewardServer]) -> None:
         "--workers", "1", CODE="on", CODE_PROCESSES=1, CODE_TIMEOUT=TIMEOUT, REWARD_SERVER_API_KEYS=",".join(keys)
     )
     first, other = ({"headers": {"Authorization": f"Bearer {key}"}} for key in keys)
-    endless = [sample(f"while True: pass  # turn {at}", TESTS, time_limit=1) for at in range(10)]
+    endless = [sample(f"while True: pass  # turn {at}", TESTS, time_limit=1) for at in range(4)]
     with ThreadPoolExecutor(1) as pool:
         flood = pool.submit(server.score, *endless, **first)
         eventually(lambda: processes("inside/launcher.py")[1:])

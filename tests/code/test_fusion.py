@@ -75,6 +75,7 @@ def site(one_site: Site) -> Site:
     return one_site
 
 
+@pytest.mark.nightly
 def test_scores(site: Site, table: Table) -> None:
     """Programs have the scores, parts and reasons that they have in the server's own sandbox."""
     cases = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
@@ -17,10 +16,8 @@ from rewardstack_rules.http.connection import FAST_RATE, ClientSlots, PacedSocke
 from rewardstack_rules.http.gunicorn_worker import Connection
 from tests.support.table import Table
 
-GRACE = 30
+GRACE = 3600
 """Seconds that a client has earned by what it has sent."""
-ENDED_SECONDS = 15
-"""Within which it is refused all the same; generous for a machine that is busy."""
 
 
 @pytest.fixture
@@ -46,15 +43,14 @@ def connected(slots: ClientSlots) -> Iterator[tuple[PacedSocket, socket.socket]]
         yield one, client
 
 
+@pytest.mark.timeout(60)
 def test_a_silence_after_much(pair: tuple[PacedSocket, socket.socket], monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that sent much and then falls silent needs a place soon, not as late as what it sent has earned."""
     monkeypatch.setattr(http_connection, "SILENCE", 0.1)
     connection, _ = pair
     connection.start_request(GRACE * FAST_RATE)
-    started = time.monotonic()
     with pytest.raises(OverloadError):
         connection.recv(1)
-    assert time.monotonic() - started < ENDED_SECONDS
 
 
 def test_an_unread_reply(pair: tuple[PacedSocket, socket.socket]) -> None:

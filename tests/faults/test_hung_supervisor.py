@@ -68,14 +68,8 @@ def scoring_inline(server: RewardServer) -> Iterator[list[int]]:
         asking.result()
 
 
-@pytest.mark.parametrize(
-    "find",
-    [
-        pytest.param(supervisors_of, id="supervisor"),
-        pytest.param(zygotes_of, id="zygote", marks=pytest.mark.nightly),
-        pytest.param(children_of, id="child", marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("find", [supervisors_of, zygotes_of, children_of])
 def test_stopped(server: RewardServer, find: Callable[[str], list[int]]) -> None:
     """Samples that need a child end in time, the others at once; then all is as before, with nothing left behind."""
     port = server.url.rpartition(":")[2]

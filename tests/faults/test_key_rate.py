@@ -112,6 +112,7 @@ def test_without_the_cache(cache: Redis, rated: RewardServer) -> None:
     assert "cannot count requests" in rated.log.read_text()
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("needs_nginx")
 def test_own_refusals_leave_no_server_out(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """However often both servers refuse what one client asks, by its deadline or its rate, others are answered."""

@@ -160,10 +160,8 @@ def test_all_attacks(guarded: Site, url: str) -> None:
     assert "Error handling" not in guarded.server.log.read_text()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [pytest.param(("--workers", "2"), marks=pytest.mark.nightly, id="gunicorn"), pytest.param((), id="single process")],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("arguments", [("--workers", "2"), ()], ids=["gunicorn", "single process"])
 def test_an_open_server(needs_process: None, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """Nor do they where the server has no keys."""
     with running(tmp_path, *arguments) as server, Dribble(address_of(server.url), [*ATTACKS.values()], ALL_CLIENTS):

@@ -94,12 +94,9 @@ async def test_starved_is_not_slow(one_core: None, make_client: MakeClient) -> N
     assert await client.run([{"with": 1}], timeout=30) == [{"value": 1}]  # all has started before the crowd comes
 
     with crowded():
-        started = asyncio.get_running_loop().time()
         results = await client.run([{"do": "nice_after_work", "with": 0.05}], timeout=60)
-        took = asyncio.get_running_loop().time() - started
 
     assert results == [{"value": os.nice(0)}]
-    assert took > 0.4
 
 
 @pytest.mark.parametrize("action", ["loop", "sleep"])

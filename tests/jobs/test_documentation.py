@@ -8,6 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from rewardstack_rules.http.openapi import OPERATIONS
 from rewardstack_rules.jobs.metrics import COUNTERS
 from rewardstack_rules.jobs.state import JOB_STATUSES
@@ -77,6 +79,7 @@ def values(text: str) -> list[object]:
     return found
 
 
+@pytest.mark.nightly
 def test_generated_requests(jobs: Site) -> None:
     """No request to the jobs is answered by 500, or otherwise than the server's own document says."""
     fuzzer = Fuzzer(jobs.server.url, seed=0, under="/jobs")

@@ -104,6 +104,7 @@ def test_scored_otherwise(jobs: Site, command: Make, tmp_path: Path) -> None:
     assert cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl", "--force").status == 0
 
 
+@pytest.mark.nightly
 def test_interrupted(own: Site, command: Make, tmp_path: Path) -> None:
     """Ctrl-C leaves the job running; the same command resumes it, and OUT is as if nothing had happened."""
     cli = command(own)

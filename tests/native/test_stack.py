@@ -299,6 +299,7 @@ def test_service_that_takes_too_long(stack: Tree) -> None:
     assert "ERROR: rules: not healthy after 8 s (UP_TIMEOUT)" in result.stdout, result.stdout
 
 
+@pytest.mark.nightly
 def test_interrupted(tree: Tree) -> None:
     """Ctrl-C while `make up` waits says what to do, and `make down` then stops everything."""
     with tree.start("up") as process:

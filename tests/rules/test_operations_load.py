@@ -24,7 +24,7 @@ from tests.rules.test_operations import workers
 from tests.support.isolated import children_of
 from tests.support.waiting import eventually
 
-ITEMS, MORE_ITEMS = 100, 300
+ITEMS = 300
 SLOW = """\
 import time
 from rewardstack_rules import reward_function
@@ -37,7 +37,6 @@ def slow(response, reference=None):
     return float(len(response))
 """
 Start = Callable[..., RewardServer]
-many_or_few = pytest.mark.parametrize("items", [ITEMS, pytest.param(MORE_ITEMS, marks=pytest.mark.nightly)])
 
 
 @pytest.fixture
@@ -108,10 +107,10 @@ def test_stop_under_load(start: Start, trace: Path) -> None:
     assert Counter(asked) == Counter(ident for ident in logged if ident)
 
 
-@many_or_few
+@pytest.mark.nightly
 @pytest.mark.parametrize(("harm", "seconds"), [("worker killed", 1.2), ("reload", 3.0)])
 def test_workers_come_and_go(
-    start: Start, trace: Path, monkeypatch: pytest.MonkeyPatch, harm: str, seconds: float, items: int
+    start: Start, trace: Path, monkeypatch: pytest.MonkeyPatch, harm: str, seconds: float
 ) -> None:
     """Workers that are killed or replaced under load cost the client nothing but further attempts."""
     server = start("--workers", "2", REWARD_FUNCTIONS=trace.with_name("slow.py"), VERIFY_PROCESSES=2)
@@ -125,15 +124,15 @@ def test_workers_come_and_go(
         else:
             os.kill(random.choice(workers(server)), signal.SIGKILL)
 
-    with again_and_again(act, seconds, 1 + items // 100):
-        scores = score([Request("rule_remote_slow", "a" * (at + 1)) for at in range(items)])
+    with again_and_again(act, seconds, 4):
+        scores = score([Request("rule_remote_slow", "a" * (at + 1)) for at in range(ITEMS)])
 
-    assert [("ok", at + 1.0) for at in range(items)] == [(one.status, one.value) for one in scores]
+    assert [("ok", at + 1.0) for at in range(ITEMS)] == [(one.status, one.value) for one in scores]
     eventually(lambda: set(workers(server)) != before)
 
 
-@many_or_few
-def test_isolated_processes_killed(start: Start, trace: Path, items: int) -> None:
+@pytest.mark.nightly
+def test_isolated_processes_killed(start: Start, trace: Path) -> None:
     """Isolated processes that are killed cost no item: the one they ran gets another process."""
     server = start("--workers", "2", REWARD_FUNCTIONS=trace.with_name("slow.py"), VERIFY_PROCESSES=2)
     port, killed = server.url.rpartition(":")[2], list[int]()
@@ -151,13 +150,13 @@ def test_isolated_processes_killed(start: Start, trace: Path, items: int) -> Non
             os.kill(pid := random.choice(children_of(port)), signal.SIGKILL)
             killed.append(pid)
 
-    with again_and_again(act, 0.2, items // 10), ThreadPoolExecutor(8) as pool:
-        rewards = list(pool.map(ask, range(items)))
+    with again_and_again(act, 0.2, ITEMS // 10), ThreadPoolExecutor(8) as pool:
+        rewards = list(pool.map(ask, range(ITEMS)))
     while len(killed) < 2:  # finding them takes longer than the samples on a busy machine
         act()
         assert ask(0) == 1.0
 
-    assert [at + 1.0 for at in range(items)] == rewards
+    assert [at + 1.0 for at in range(ITEMS)] == rewards
 
 
 def test_expired_work_is_dropped(start: Start, trace: Path) -> None:

@@ -20,6 +20,7 @@ from tests.rules.test_operations import metric, workers
 from tests.support.waiting import eventually
 
 ITEM = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
+KILLED = 6
 SCORED = 'rewardstack_requests_total{code="200",endpoint="/v1/score"}'
 Start = Callable[..., RewardServer]
 
@@ -57,8 +58,8 @@ def test_recycled_workers(start: Start, tmp_path: Path) -> None:
     assert {"counter_ended.db", "histogram_ended.db"} <= files(counts)
 
 
-@pytest.mark.parametrize("killed", [2, pytest.param(6, marks=pytest.mark.nightly)])
-def test_scrapes_never_go_back(start: Start, killed: int) -> None:
+@pytest.mark.nightly
+def test_scrapes_never_go_back(start: Start) -> None:
     """While workers are killed each scrape tells at least what the one before it told."""
     server = start("--workers", "2")
     done, seen = threading.Event(), [0.0]
@@ -71,7 +72,7 @@ def test_scrapes_never_go_back(start: Start, killed: int) -> None:
     thread = threading.Thread(target=scrape)
     thread.start()
     try:
-        for _ in range(killed):
+        for _ in range(KILLED):
             for _ in range(10):
                 server.score(ITEM)
             replace_worker(server)
@@ -81,7 +82,7 @@ def test_scrapes_never_go_back(start: Start, killed: int) -> None:
         thread.join()
 
     assert sorted(seen) == seen
-    assert metric(server.get("/metrics").text, SCORED) == 10 * killed
+    assert metric(server.get("/metrics").text, SCORED) == 10 * KILLED
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import rewardstack_rules
 from rewardstack_rules.scoring import reload
 from tests.rules.conftest import RewardServer
@@ -32,6 +34,7 @@ def value(server: RewardServer, item: dict[str, Any] = MINE) -> Any:
     return server.score(item)[0]["value"]
 
 
+@pytest.mark.nightly
 def test_reward_functions(start: Start, tmp_path: Path) -> None:
     """A changed file, and a module beside it, are loaded; a broken one leaves the old in force and is logged once."""
     (helper := tmp_path / "helper.py").write_text("VALUE = 0.25\n")

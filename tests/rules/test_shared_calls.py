@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rewardstack import Request, score
@@ -9,9 +11,11 @@ from tests.rules.conftest import RewardServer
 from tests.support.waiters import impatient_and_patient
 
 
-def test_patient_waiter_outlives_the_impatient_one(server: RewardServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patient_waiter_outlives_the_impatient_one(
+    server: RewardServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server drops a call at the deadline of the one who began it; who joined with more time is still scored."""
     monkeypatch.setenv("REWARD_SERVER_URL", server.url)
-    score([Request("rule_remote_slow", "warm", "1")])
-    statuses = {name: status for name, (status, _) in impatient_and_patient("rule_remote_slow").items()}
-    assert {"impatient": "failed", "patient": "ok"} == statuses
+    score([Request("rule_remote_waits", str(tmp_path), "1")])
+    awaited = tmp_path / "awaited"
+    assert ("failed", "ok") == impatient_and_patient("rule_remote_waits", str(awaited), awaited.touch)

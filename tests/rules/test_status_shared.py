@@ -213,6 +213,7 @@ def test_a_restart_keeps_the_hour(redis: Redis, replica: Start, monkeypatch: pyt
     assert [one["up"] for one in told(again)["scope"]["replicas"]] == [True]
 
 
+@pytest.mark.nightly
 def test_redis_away(redis: Redis, replica: Start) -> None:
     """Without the Redis that was there the server tells its own figures and the others' last ones, and says so."""
     server, other = replica(), replica()

@@ -4,8 +4,9 @@
 returns counts of the requests, and in `twice` the responses that it got more than once. `POST /_set` changes its
 behavior:
 
-    mode            how `/v1/score` replies: `ok`; an HTTP status; `hang`, also for `/health`; `drop`, which closes the
-                    connection; `garbage`, which is no JSON; `short`, which lacks a score; or `nan`
+    mode            how `/v1/score` replies: `ok`; `hold`, which waits for another mode; an HTTP status; `hang`, also
+                    for `/health`; `drop`, which closes the connection; `garbage`, which is no JSON; `short`, which
+                    lacks a score; or `nan`
     delay           seconds before a reply of `/v1/score`
     headers         headers of replies with the HTTP status of `mode`
     said            fields that replace those of each score
@@ -48,6 +49,8 @@ async def answer(request: web.Request) -> web.StreamResponse:
     COUNTS["items"] += len(items)
     SEEN.update(item["solution_str"] for item in items)
     COUNTS["authorized"] += "Authorization" in request.headers
+    while STATE["mode"] == "hold":
+        await asyncio.sleep(0.01)
     mode, delay = STATE["mode"], STATE["delay"]
     await asyncio.sleep(delay)
     if mode.isdigit():

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Callable
 
 from rewardstack import Request, score
 
 
-def impatient_and_patient(source: str) -> dict[str, tuple[str, float]]:
-    """Return the status and the seconds of two concurrent calls for one sample, by `impatient` and `patient`.
-
-    The timeouts are 50 ms and 5 s.
+def impatient_and_patient(
+    source: str, response: str = "shared", release: Callable[[], object] = lambda: None
+) -> tuple[str, str]:
+    """Return the statuses of two concurrent calls for one sample, with timeouts of 0.5 s and 60 s.
 
     Args:
-        source: `data_source` of the sample; scoring it should take longer than 50 ms and less than 5 s.
+        source: `data_source` of the sample; scoring it should take longer than 0.5 s.
+        response: response of the sample.
+        release: called when the first call has ended.
     """
-    results: dict[str, tuple[str, float]] = {}
+    statuses: dict[float, str] = {}
 
-    def wait(name: str, timeout: float) -> None:
-        started = time.monotonic()
-        (one,) = score([Request(source, "shared", "1", {"timeout": timeout})])
-        results[name] = one.status, time.monotonic() - started
+    def wait(timeout: float) -> None:
+        statuses[timeout] = score([Request(source, response, "1", {"timeout": timeout})])[0].status
 
-    impatient = threading.Thread(target=wait, args=("impatient", 0.05))
-    patient = threading.Thread(target=wait, args=("patient", 5.0))
+    impatient, patient = (threading.Thread(target=wait, args=(timeout,)) for timeout in (0.5, 60.0))
     impatient.start()
-    time.sleep(0.02)
     patient.start()
     impatient.join()
+    release()
     patient.join()
-    return results
+    return statuses[0.5], statuses[60.0]

@@ -54,7 +54,7 @@ def _is_done(case: dict[str, Any]) -> bool:
     return unevaluated_operators(case["answer"]) == unevaluated_operators(case["reference"])
 
 
-@pytest.mark.usefixtures("needs_process")
+@pytest.mark.nightly
 def test_order_of_cases() -> None:
     """With answer and reference swapped a verdict is the same, except where a policy says why it is not."""
     asked = [one for one in questions() if not unevaluated_operators(one.answer + one.expected[0])]

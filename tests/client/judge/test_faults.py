@@ -6,7 +6,6 @@ import json
 import logging
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -332,8 +331,9 @@ def test_both_gone_and_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
         back.kill()
 
 
-def test_replica_that_hangs_behind_a_gateway(judge: FaultServer) -> None:
+def test_replica_that_hangs_behind_a_gateway(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that a gateway gave to a replica that hangs are sent once more, long before their time is over."""
+    monkeypatch.setattr(endpoint, "MIN_STUCK", 4.0)
     judge.set(delay=0.2, stuck=20)
     assert {"ok"} == statuses(score([sample(f"behind a gateway {at}", timeout=3600) for at in range(60)]))
     assert 80 == len(asked(judge))
@@ -372,10 +372,9 @@ def test_waiting_for_a_turn_at_nobody(judge: FaultServer) -> None:
     """Where nobody answers, those that wait for their turn fail with those that have it, not one after the other."""
     score([sample("warm")])
     judge.set(delay=60)
-    started = time.monotonic()
     scores = score([sample(f"in vain {at}", batch_size=1, timeout=1.0) for at in range(6)])
     assert {"failed"} == {one.status for one in scores}
-    assert time.monotonic() - started < 5
+    assert len(asked(judge)) <= 3
 
 
 def test_server_of_a_sample_that_is_gone(judge: FaultServer) -> None:
