@@ -13,6 +13,7 @@ import pytest
 import redis
 import requests
 
+from rewardstack_cli.jobs import scoring
 from tests.cli.conftest import Cli
 from tests.cli.samples import read_jsonl, write_jsonl
 from tests.jobs.conftest import KEY, Site, sample
@@ -102,6 +103,22 @@ def test_scored_otherwise(jobs: Site, command: Make, tmp_path: Path) -> None:
     result = cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl")
     assert (2, True) == (result.status, f"out.jsonl was scored differently: the scorer of {name}" in result.err)
     assert cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl", "--force").status == 0
+
+
+def test_without_workers(own: Site, command: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that no worker takes is said to be queued, with the command that starts a worker; then it is scored."""
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        own.add_worker()
+
+    monkeypatch.setattr(scoring, "NOTICE_AFTER", 1)
+    monkeypatch.setattr(scoring, "say", say)
+    write_jsonl(tmp_path / "in.jsonl", rows())
+    assert command(own)("submit", "in.jsonl", "--wait", "-o", "out.jsonl").status == 0
+    [line] = said
+    assert "is still queued" in line and "python -m rewardstack_rules.jobs.worker" in line
 
 
 @pytest.mark.nightly

@@ -28,8 +28,11 @@ from rewardstack_cli.provenance import Provenance, fetch_server_identity, server
 
 POLL_INTERVAL = 1.0
 """Seconds between two requests for the state of the job."""
+NOTICE_AFTER = 10
+"""Number of requests that find the job queued, with no sample scored yet, before a line says so."""
 ACTIVE_STATES = ("queued", "running")
 """The states of a job that has not ended."""
+START_WORKER = "`python -m rewardstack_rules.jobs.worker` starts one beside the reward server"
 
 
 class JobScoring:
@@ -91,6 +94,7 @@ class JobScoring:
         """
         async with self._server:
             job_id = await self._find_or_submit()
+            times_queued = 0
             while not should_stop():
                 state = await self._server.state(job_id)
                 if state.get("error"):
@@ -100,6 +104,9 @@ class JobScoring:
                     yield Piece(list(islice(rows, len(scores))), scores)
                     start += len(scores)
                 elif state["status"] in ACTIVE_STATES:
+                    times_queued += state["status"] == "queued"
+                    if times_queued == NOTICE_AFTER:
+                        say(f"job {job_id} is still queued: all workers are busy, or none runs; {START_WORKER}")
                     await asyncio.sleep(POLL_INTERVAL)
                 else:
                     _check_complete(state, start)
