@@ -34,7 +34,7 @@ SETTINGS = settings_in(".env", "compose")
 """Settings of the stack, in `.env` or with defaults in the compose files."""
 SECRETS = tuple(name for name, setting in SETTINGS.items() if setting.secret)
 """Settings whose values are never shown."""
-KEYS = tuple(name for name in SECRETS if "rules" in SETTINGS[name].readers)
+RULES_SECRETS = tuple(name for name in SECRETS if "rules" in SETTINGS[name].readers)
 """Secrets that the reward server reads."""
 USERS_FILES = tuple(
     name for name, setting in SETTINGS.items() if isinstance(setting.kind, Files) and "rules" in setting.readers

@@ -17,7 +17,7 @@ from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.os_errors import explain_os_error
 from services.stack.rundir import ROOT
-from services.stack.settings import KEYS, Settings, load
+from services.stack.settings import RULES_SECRETS, Settings, load
 from services.up.services import kind_of
 
 
@@ -214,7 +214,7 @@ def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
 
 def keys(settings: Settings) -> dict[str, str]:
     """Return the API keys by setting. The stack's reward model has the key of the judge's port."""
-    found = {name: settings[name] for name in KEYS}
+    found = {name: settings[name] for name in RULES_SECRETS}
     return found | ({REWARD_MODEL_KEY: settings[PORT_KEY]} if settings[REWARD_MODEL.switch] else {})
 
 

@@ -13,7 +13,7 @@ from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.syntax import load_judges, template_files
 from rewardstack.settings import read_api_key
 from services.stack.errors import StackError
-from services.stack.settings import KEYS, Settings
+from services.stack.settings import RULES_SECRETS, Settings
 from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, ModelServer
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -74,10 +74,10 @@ def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[st
         if not variable:
             continue
         try:
-            key = read_api_key(variable, {variable: settings[variable]} if variable in KEYS else environ)
+            key = read_api_key(variable, {variable: settings[variable]} if variable in RULES_SECRETS else environ)
         except SettingsError as error:
             raise StackError(f"judges.{judge.name}.api_key_env: {error}", f"export {variable}=...") from None
-        if variable not in KEYS:
+        if variable not in RULES_SECRETS:
             found[variable] = key
     return found
 

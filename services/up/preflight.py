@@ -37,7 +37,7 @@ LIMITS = (
 )
 """Hard limits to check. Each row has the constant of the limit, the value that supervisord and the services need, what
 the limit counts, and the option of `ulimit`."""
-KEYS = {JUDGE: "LLM_JUDGE_SERVER_API_KEY", EMBEDDING: "EMBEDDING_SERVER_API_KEY"}
+MODEL_KEYS = {JUDGE: "LLM_JUDGE_SERVER_API_KEY", EMBEDDING: "EMBEDDING_SERVER_API_KEY"}
 """Setting with the API key of each model server."""
 
 
@@ -112,10 +112,10 @@ def require_consistent(settings: Settings) -> None:
                 f"{server.switch}=on starts a server here, and {server.url_setting} names an external one",
                 f"unset {server.url_setting}, or {server.switch}=off",
             )
-        key = settings[KEYS[server]]
+        key = settings[MODEL_KEYS[server]]
         if key and len(key) < MIN_KEY_LENGTH and settings[server.switch] != "off" and not external:
             raise StackError(
-                f"{KEYS[server]}: its value has fewer than {MIN_KEY_LENGTH} characters",
+                f"{MODEL_KEYS[server]}: its value has fewer than {MIN_KEY_LENGTH} characters",
                 "generate one: openssl rand -hex 32",
             )
     if settings["STACK"] in ("native", "apptainer") and settings["MONITORING"] == "on":

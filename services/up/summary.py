@@ -29,7 +29,7 @@ SIZE = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)([bBmM])(?![a-zA-Z0-9])")
 """Matches the size in a model's name, as in `SmolLM2-135M-Instruct` and `Qwen/Qwen3-0.6B`."""
 SMALL_BILLIONS = 2.0
 TERMINAL = ("COLUMNS", "NO_COLOR", "TERM")
-KEYS = {
+URL_KEYS = {
     "REWARD_SERVER_URL": ("REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEYS"),
     "LLM_JUDGE_SERVER_URL": ("LLM_JUDGE_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"),
     "EMBEDDING_SERVER_URL": ("EMBEDDING_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY"),
@@ -54,7 +54,7 @@ def score(started: RunningStack, run: RunDir) -> None:
     samples = run.path / "samples.jsonl"
     samples.write_text("".join(path.read_text() for service, path in SAMPLES.items() if service in services))
     seconds = settings.number("MODEL_UP_TIMEOUT" if "judge" in services else "UP_TIMEOUT")
-    keys = [KEYS[url] for url in started.addresses if url in KEYS]
+    keys = [URL_KEYS[url] for url in started.addresses if url in URL_KEYS]
     environment = {
         **from_environment(*SYSTEM_VARIABLES, *TERMINAL),
         **started.addresses,
@@ -100,7 +100,7 @@ def print_summary(settings: Settings, urls: Mapping[str, str], logs: str, cache:
     say("\nThe stack is up. For trainers and the command line:\n")
     for url, address in urls.items():
         _export(f"{url}={address}")
-        key, source = KEYS[url]
+        key, source = URL_KEYS[url]
         if settings[source]:
             _export(f"{key}=..." + (f"    # one of {source}" if key != source else ""))
         if url == "LLM_JUDGE_SERVER_URL":
@@ -133,6 +133,6 @@ def _warn_open(settings: Settings, urls: Mapping[str, str]) -> None:
     if settings.gateway_host in ("127.0.0.1", "[::1]"):
         return
     for url in urls:
-        source = KEYS[url][1]
+        source = URL_KEYS[url][1]
         if not settings[source]:
             say(f"warning: {source} is empty: anyone who can reach BIND_ADDRESS can use that service")

@@ -71,11 +71,11 @@ class NamedTable:
         except SettingsError as error:
             raise RouteError(str(error), error.field) from None
 
-    def api_key_env(self, otherwise: str) -> str:
+    def api_key_env(self, advice: str) -> str:
         """Return the environment variable that holds the key; empty if the field is missing.
 
         Args:
-            otherwise: end of the error message if the table has `api_key_env`, but no `base_url`. This text names the
+            advice: end of the error message if the table has `api_key_env`, but no `base_url`. This text names the
                 variable that holds the key for tables without `base_url`.
         """
         name = self.fields.get("api_key_env", "")
@@ -83,7 +83,7 @@ class NamedTable:
         if "api_key_env" in self.fields and (not isinstance(name, str) or not _VARIABLE.fullmatch(name)):
             raise self.error("api_key_env", "must be the name of the environment variable that holds the key")
         if name and not self.fields.get("base_url"):
-            raise self.error("api_key_env", f"needs base_url; {otherwise}")
+            raise self.error("api_key_env", f"needs base_url; {advice}")
         return str(name)
 
     def text(self, field: str) -> str:

@@ -82,15 +82,15 @@ class LatencyTracker:
         """Return whether an answer came after `moment`, on `time.monotonic()`."""
         return self._answered_at > moment
 
-    def stuck_after(self, path: str, otherwise: float) -> float:
+    def stuck_after(self, path: str, default: float) -> float:
         """Return the seconds after which a request counts as stuck.
 
         Args:
             path: path of the request.
-            otherwise: the result if no request with this path was answered yet.
+            default: the result if no request with this path was answered yet.
         """
         slowest = self._slowest.get(path)
-        return max(MIN_STUCK, otherwise if slowest is None else STUCK_FACTOR * slowest)
+        return max(MIN_STUCK, default if slowest is None else STUCK_FACTOR * slowest)
 
 
 class Attempt:
@@ -645,17 +645,17 @@ class Endpoint:
             return error
         return None
 
-    def seconds_until_stuck(self, attempt: Attempt, otherwise: float) -> float:
+    def seconds_until_stuck(self, attempt: Attempt, default: float) -> float:
         """Return the seconds until a request has to be checked again; 0 if it is stuck and can be hedged now.
 
         Each hedge waits twice as long as the one before: the service may be slow rather than stuck.
 
         Args:
             attempt: the request.
-            otherwise: seconds after which it counts as stuck if no request with the same path was answered yet.
+            default: seconds after which it counts as stuck if no request with the same path was answered yet.
         """
         now, since = time.monotonic(), attempt.hedged_at
-        left = since + 2**attempt.hedges * self._latency.stuck_after(attempt.message.path, otherwise) - now
+        left = since + 2**attempt.hedges * self._latency.stuck_after(attempt.message.path, default) - now
         if left > 0:
             return left
         if self._latency.has_answered_since(since) or self._has_others() or self.is_known_gateway:

@@ -14,7 +14,7 @@ from services.stack.rundir import ROOT, RunDir, Running
 from services.stack.secrets import KEY, Secrets
 from services.stack.settings import SETTINGS, Settings
 from services.up.model_servers import SERVERS, is_external
-from services.up.summary import KEYS
+from services.up.summary import URL_KEYS
 
 MOUNTS = Path("/proc/self/mountinfo")
 SHARED = {
@@ -64,7 +64,7 @@ def add_keys(settings: Settings, run: RunDir) -> Settings:
     folders = {server.url_setting: server.folder_setting for server in SERVERS if not is_external(server, settings)}
     keys = {}
     for url, folder in {"REWARD_SERVER_URL": "", **folders}.items():
-        name = KEYS[url][1]
+        name = URL_KEYS[url][1]
         if settings["KEYS_DIR"]:
             keys[name] = _read_key(Path((folder and settings[folder]) or settings["KEYS_DIR"]))
         else:

@@ -22,7 +22,7 @@ from services.up.native.stack import Stack
 from services.up.native.supervisor import Supervisor
 from services.up.native.up import changes, start
 from services.up.plan import Plan, RunningStack, Service, in_gib
-from services.up.summary import KEYS
+from services.up.summary import URL_KEYS
 
 SERVICES = ("cache", "gateway", "queue", "rules", "worker")
 WITHOUT_RULES = ("gateway",)
@@ -106,7 +106,7 @@ def servers(settings: Settings, stack: Stack) -> dict[str, str]:
     for url, port in ports.items():
         if port not in stack.ports:
             continue
-        key, source = KEYS[url]
+        key, source = URL_KEYS[url]
         found |= {url: _url(settings, port), key: settings[source].split(",")[0].strip()}
     return found
 

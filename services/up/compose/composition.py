@@ -28,7 +28,7 @@ from services.stack import compose_files, ports
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.services_table import SERVICES
-from services.stack.settings import KEYS, SECRETS, USERS_FILES, Settings
+from services.stack.settings import RULES_SECRETS, SECRETS, USERS_FILES, Settings
 from services.up import model_servers
 from services.up.compose.engine import Engine, ask
 from services.up.compose.project import Project
@@ -259,7 +259,7 @@ def _files(settings: Settings, gpus: bool) -> dict[str, bool]:
     return {
         "compose.yaml": True,
         "compose.gpu.yaml": gpus,
-        "compose.keys.yaml": "HF_TOKEN" in os.environ or any(settings[key] for key in KEYS),
+        "compose.keys.yaml": "HF_TOKEN" in os.environ or any(settings[key] for key in RULES_SECRETS),
         "compose.cache.yaml": "CACHE_PORT" in ports.compose_ports(settings),
         "compose.tls.yaml": settings.tls,
         "compose.monitoring.yaml": settings["MONITORING"] == "on",
