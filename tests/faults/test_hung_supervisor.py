@@ -79,13 +79,15 @@ def test_stopped(server: RewardServer, find: Callable[[str], list[int]]) -> None
     with scoring_inline(server) as answered, ThreadPoolExecutor(4) as pool:
         os.kill(stopped, signal.SIGSTOP)
         asked = [pool.submit(ask_isolated, server) for _ in range(12)]
+        before = len(answered)
+        eventually(lambda: len(answered) > before + 1)
+        is_stopped = alive(stopped)
         ends = [one.result() for one in asked]
-        meanwhile = len(answered)
         eventually(lambda: not alive(stopped), seconds=ENDED_SECONDS)
 
     assert {status for status, _ in ends} <= {"ok", "failed"}
     assert max(seconds for _, seconds in ends) < ENDED_SECONDS
-    assert meanwhile > len(ends), "samples that need no child waited for those that do"
+    assert is_stopped, "samples that need no child waited for those that do"
     eventually(lambda: not any(map(alive, old)))
     assert [ask_isolated(server)[0] for _ in range(8)] == ["ok"] * 8
     eventually(lambda: "T" not in map(state, [*supervisors_of(port), *zygotes_of(port), *children_of(port)]))

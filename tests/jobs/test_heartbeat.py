@@ -9,7 +9,7 @@ import pytest
 
 from rewardstack_rules.jobs import sweeper
 from rewardstack_rules.jobs.heartbeat import ALIVE, READY
-from rewardstack_rules.jobs.link import connect
+from rewardstack_rules.jobs.link import NOT_THERE, connect
 from rewardstack_rules.jobs.sweeper import Sweeper
 from rewardstack_rules.process import NOT_READY
 from services.stack.services_table import SERVICES
@@ -18,7 +18,7 @@ from tests.support.jobs import Queue, Worker
 from tests.support.waiting import eventually
 
 PROBE = SERVICES["worker"].probe
-REFUSED = " Connection refused; start its Redis, or correct REWARD_QUEUE_URL"
+REFUSED = f" Connection refused{NOT_THERE}"
 
 
 def status(command: tuple[str, ...], folder: Path) -> int:

@@ -10,6 +10,7 @@ import redis
 
 from rewardstack.errors import UnreachableError
 from rewardstack_rules.jobs.durability import confirm_written
+from rewardstack_rules.jobs.link import NOT_THERE
 from tests.jobs.conftest import Site, left_behind, sample
 from tests.rules.conftest import running
 from tests.rules.test_refusals import refusal
@@ -33,7 +34,7 @@ def test_a_queue_that_is_away(own: Site) -> None:
 
     for reply in (own.server.post("/jobs", {"items": SAMPLES}), own.server.get(f"/jobs/{job_id}")):
         assert refusal(reply) == (503, None)
-        assert reply.json()["error"].endswith("Connection refused; start its Redis, or correct REWARD_QUEUE_URL")
+        assert reply.json()["error"].endswith(NOT_THERE)
         assert reply.headers["Retry-After"]
     assert own.server.score(sample(0))[0]["value"] == 1.0
     assert "rewardstack_queue_up 0.0" in own.server.get("/metrics").text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,20 +31,19 @@ Serve = Callable[[str, str], None]
 
 
 @pytest.fixture
-def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Starts a gateway before two servers of a service, of which one is ill, and names it to the client."""
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("REWARD_CACHE", "off")
-    with ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as short, ExitStack() as stack:
 
         def start(service: str, ill: str) -> None:
             servers = [FaultServer(script=ROOT / "tests/support/replica.py") for _ in range(2)]
             for server in servers:
                 stack.callback(server.kill)
             servers[0].kill() if ill == "refuse" else servers[0].set(ill=ill)
-            folder = tmp_path / f"{NAMES[service]}-{ill}"
-            folder.mkdir()
+            folder = Path(tempfile.mkdtemp(dir=short))
             addresses = [f"127.0.0.1:{server.port}" for server in servers]
             gateway = Gateway(folder, {NAMES[service]: addresses}, load())
             stack.callback(gateway.stop)

@@ -170,7 +170,7 @@ def test_named_judges(stack: Tree) -> None:
     assert len({told(stack, "/judges/small")["pid"] for _ in range(8)}) == 2
     assert [told(stack, f"/judges/{name}")["arguments"][1] for name in models] == [str(one) for one in models.values()]
     assert score(stack, "small") == ("ok", 0.5)
-    assert "the stub begins" in stack.run("logs", "--service", "judge.small.2").stdout
+    assert "judge.small.2.log <==" in stack.run("logs", "--service", "judge.small.2").stdout
     file.write_text(tables["small"] + "replicas = 2\n")
     assert "stopping judge.large" in up(stack, REWARDSTACK_ROUTES=str(file))
     last = pids(stack, names)
@@ -210,7 +210,7 @@ def test_interrupted_while_it_dies(stack: Tree) -> None:
     behave(stack, "die")
     with stack.start("up", JUDGE="auto", JUDGE_VLLM_ARGS="--seed 10", UP_TIMEOUT="60") as process:
         assert process.stdout
-        next(line for line in process.stdout if "waiting until" in line)
+        next(line for line in process.stdout if "starting judge" in line)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
     said = up(stack, JUDGE="auto", JUDGE_VLLM_ARGS="--seed 10")
