@@ -106,7 +106,7 @@ def test_scored_otherwise(jobs: Site, command: Make, tmp_path: Path) -> None:
 
 
 def test_without_workers(own: Site, command: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that no worker takes is said to be queued, with the command that starts a worker; then it is scored."""
+    """A job that no worker takes is said to be queued, with the remedy; then it is scored."""
     said: list[str] = []
 
     def say(text: str) -> None:
@@ -118,7 +118,7 @@ def test_without_workers(own: Site, command: Make, tmp_path: Path, monkeypatch: 
     write_jsonl(tmp_path / "in.jsonl", rows())
     assert command(own)("submit", "in.jsonl", "--wait", "-o", "out.jsonl").status == 0
     [line] = said
-    assert "is still queued" in line and "python -m rewardstack_rules.jobs.worker" in line
+    assert "is still queued" in line and "REWARD_QUEUE_URL" in line
 
 
 @pytest.mark.nightly

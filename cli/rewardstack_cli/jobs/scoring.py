@@ -30,9 +30,9 @@ POLL_INTERVAL = 1.0
 """Seconds between two requests for the state of the job."""
 NOTICE_AFTER = 10
 """Number of requests that find the job queued, with no sample scored yet, before a line says so."""
+NO_WORKER = "all workers are busy, or none runs: start one with the reward server's REWARD_QUEUE_URL"
 ACTIVE_STATES = ("queued", "running")
 """The states of a job that has not ended."""
-START_WORKER = "`python -m rewardstack_rules.jobs.worker` starts one beside the reward server"
 
 
 class JobScoring:
@@ -106,7 +106,7 @@ class JobScoring:
                 elif state["status"] in ACTIVE_STATES:
                     times_queued += state["status"] == "queued"
                     if times_queued == NOTICE_AFTER:
-                        say(f"job {job_id} is still queued: all workers are busy, or none runs; {START_WORKER}")
+                        say(f"job {job_id} is still queued: {NO_WORKER}")
                     await asyncio.sleep(POLL_INTERVAL)
                 else:
                     _check_complete(state, start)
