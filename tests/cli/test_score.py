@@ -193,24 +193,22 @@ def test_a_wrong_key_fails_the_rows(cli: Cli, tmp_path: Path) -> None:
     assert statuses(read_jsonl(tmp_path / "out.jsonl")) == ["failed"] * 3
 
 
-FILLER = 4000
-
-
 def test_memory_is_bounded_by_the_chunk(scoring: Cli, tmp_path: Path) -> None:
     """Ten times the rows take no more memory, except for the results that the client keeps, which are off here."""
     scoring.variables["REWARD_CACHE_ITEMS"] = "0"
-    command = ("score", "in.jsonl", "-o", "out.jsonl", "--force", "--chunk-size", "128")
+    chunk, size = 128, 4000
+    command = ("score", "in.jsonl", "-o", "out.jsonl", "--force", "--chunk-size", str(chunk))
     peaks = []
     for count in (400, 400, 4_000):  # the first run also loads what each run needs
-        write_jsonl(tmp_path / "in.jsonl", (sample(number, filler="x" * FILLER) for number in range(count)))
+        write_jsonl(tmp_path / "in.jsonl", (sample(number, filler="x" * size) for number in range(count)))
         tracemalloc.start()
         try:
             assert scoring(*command).status == 0
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
-    more_chunks = 2 * 128 * FILLER  # as many more may be in progress at a time
-    assert peaks[2] < peaks[1] + more_chunks, "a row leaves more than 300 bytes"
+    # two more chunks may be in progress at a time
+    assert peaks[2] < peaks[1] + 2 * chunk * size, "a row leaves more than 300 bytes"
 
 
 def test_a_table_shows_each_sample(scoring: Cli, tmp_path: Path) -> None:

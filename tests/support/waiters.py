@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from rewardstack import Request, score
 
@@ -18,15 +18,12 @@ def impatient_and_patient(
         response: response of the sample.
         release: called when the first call has ended.
     """
-    statuses: dict[float, str] = {}
 
-    def wait(timeout: float) -> None:
-        statuses[timeout] = score([Request(source, response, "1", {"timeout": timeout})])[0].status
+    def status(timeout: float) -> str:
+        return score([Request(source, response, "1", {"timeout": timeout})])[0].status
 
-    impatient, patient = (threading.Thread(target=wait, args=(timeout,)) for timeout in (0.5, 60.0))
-    impatient.start()
-    patient.start()
-    impatient.join()
-    release()
-    patient.join()
-    return statuses[0.5], statuses[60.0]
+    with ThreadPoolExecutor(2) as pool:
+        impatient, patient = pool.submit(status, 0.5), pool.submit(status, 60.0)
+        first = impatient.result()
+        release()
+        return first, patient.result()

@@ -125,15 +125,14 @@ def check_options(on_error: Any, timeout: Any) -> None:
 
 def check_requests(requests: Any) -> list[Request]:
     """Return the requests as a list; raise RequestError if they are not instances of `Request`."""
-    items = list(requests) if isinstance(requests, Iterable) else []
-    wrong = [
+    items = list(requests) if isinstance(requests, Iterable) else None
+    wrong = (
         f"{type(item).__name__} at position {index}"
-        for index, item in enumerate(items)
+        for index, item in enumerate(items or ())
         if not isinstance(item, Request)
-    ]
-    if not isinstance(requests, Iterable):
-        wrong = [type(requests).__name__]
-    if wrong:
+    )
+    got = type(requests).__name__ if items is None else next(wrong, "")
+    if items is None or got:
         remedy = "write [Request(data_source, solution_str, ground_truth, extra_info)], or call compute_score"
-        raise RequestError(f"requests: expected a list of rewardstack.Request, got {wrong[0]}; {remedy}", "requests")
+        raise RequestError(f"requests: expected a list of rewardstack.Request, got {got}; {remedy}", "requests")
     return items
