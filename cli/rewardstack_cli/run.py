@@ -70,7 +70,7 @@ class Run:
         self._provenance = ProvenanceFile(self._work_path)
         self._usage = Usage()
         self._scored = 0
-        self._retry = False
+        self._retry = self._start_over = False
 
     def execute(self, *, start_over: bool = False, retry: bool = False) -> int:
         """Score the rows that are not in OUT, and finish OUT.
@@ -86,7 +86,7 @@ class Run:
             RewardstackError: the run failed; finished scores are in OUT, or in `OUT.partial` if OUT is parquet.
         """
         started = time.monotonic()
-        self._retry = retry
+        self._retry, self._start_over = retry, start_over
         if self._to_parquet and self._output.exists() and not start_over and not self._work_path.exists():
             tally = self._read_finished_output()
             if not self._must_retry(tally):
@@ -229,7 +229,8 @@ class Run:
 
     def _print_progress(self, scores: ScoreFile, summary: InputSummary, may_continue: bool = True) -> None:
         self._print_failures()
-        remedy = "; the same command continues from there" if may_continue else ""
+        command = "the same command without --force" if self._start_over else "the same command"
+        remedy = f"; {command} continues from there" if may_continue else ""
         where = f"in {self._work_path}" if scores.tally.rows or may_continue else "scored"
         say(f"rows {where}: {scores.tally.rows:,} of {summary.rows:,}{remedy} ({self._usage.summary})")
 
@@ -253,7 +254,8 @@ class Run:
         """Return what to do about rows without a score, by the cause that `find_cause` returns."""
         retry = start_over = "--force submits all rows as a new job"
         if self._options.rescores:
-            retry = "the same command with --retry-failed scores only these rows again"
+            instead = " instead of --force" if self._start_over else ""
+            retry = f"the same command with --retry-failed{instead} scores only these rows again"
             start_over = "the same command with --force scores all rows again"
         return {
             "service": f"failed or not sent: {{}}; {CHECK_HINT}; {retry}",

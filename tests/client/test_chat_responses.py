@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rewardstack import Request
+from rewardstack.core.wire import sample_record
 from rewardstack.errors import RequestError
 from rewardstack.pipeline.arguments import read_call
 from rewardstack.pipeline.items import read_request
@@ -32,6 +33,17 @@ def test_messages_without_a_response(case: dict[str, Any]) -> None:
         read_request(Request("gsm8k", case["solution_str"], "42"))
 
     assert "solution_str" == raised.value.field
+
+
+def test_read_again() -> None:
+    """The server that a response is sent to reads the same last turn from it, even if this looks like tool output."""
+    output = "<output>\\boxed{42}</output>"
+    call = '<tool_call>{"name": "f"}</tool_call>\n<tool_response>41</tool_response>\n'
+    for response in (call + output, [{"role": "assistant", "content": call + output}], output):
+        item, _ = read_request(Request("math", response, "42"))
+        sent = json.loads(json.dumps(sample_record("math", item, {})))
+        again, _ = read_request(Request(**sent))
+        assert again.solution == item.solution and item.solution.endswith(output) and again.references == ("42",)
 
 
 @pytest.mark.parametrize("kind", [list, tuple, np.array])

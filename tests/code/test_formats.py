@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from rewardstack.core.wire import sample_record
 from rewardstack.pipeline.items import parse_single_reference
+from rewardstack.score import Item
 from rewardstack_rules.code.formats import MAX_BYTES, TestsError, read_tests
 from tests.code.cases import load
 from tests.support.table import Table
@@ -90,9 +92,9 @@ def test_one_reference(table: Table) -> None:
     """A ground truth is one reference, the same one on a client and on a server that it was sent to."""
     for truth in ({"inputs": ["1"], "outputs": ["2"]}, ["assert f(1)", "assert f(2)"], ["assert f(1)"], "assert f(1)"):
         with table.case(str(truth)):
-            [once] = parse_single_reference(truth)
-            assert parse_single_reference([once]) in ((once,), (json.dumps([once]),))
-            assert read_tests(parse_single_reference([once])[0]) == read_tests(once)
+            [once] = references = parse_single_reference(truth)
+            sent = json.loads(json.dumps(sample_record("code", Item("", references), {})))["ground_truth"]
+            assert parse_single_reference(sent) == (once,)
     nothing: list[Any] = [None, [], "", float("nan")]
     for none in nothing:
         with table.case(repr(none)):

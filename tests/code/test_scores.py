@@ -103,6 +103,38 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
         sample("def f(x): return x + 1", ["assert 1 == 2", *ASSERTS], score="share"),
         (0.6, 3, "test 1 of 5: the test failed"),
     ),
+    "a program that names its function like a test": (
+        sample(
+            "def f(x): return x\ndef test_two(): pass",
+            "def test_one(): assert f(1) == 1\ndef test_two(): assert f(2) == 9",
+        ),
+        (0.0, 0, "the test failed"),
+    ),
+    "test functions of one name": (
+        sample(
+            "def f(x): return x",
+            ["def test(): pass\ndef test_it(): assert f(1) == 1", "def test_it(): assert f(2) == 9"],
+        ),
+        (0.0, 1, "test 2 of 2"),
+    ),
+    "a call with its output under the singular name": (
+        sample("def f(x): pass", {"fn_name": "f", "test_cases": [{"inputs": [1], "output": 2}]}),
+        (0.0, 0, "wrong answer"),
+    ),
+    "an import in a string": (
+        sample("def f(x): return x", {"test_list": ["assert f(math.pi) > 3"], "test_imports": "import math"}),
+        (1.0, 1, ""),
+    ),
+    "an assert in the setup": (
+        sample(
+            "def f(x): return x", {"test_list": ["same(f(1), 1)"], "test_setup_code": "def same(a, b): assert a == b"}
+        ),
+        (1.0, 1, ""),
+    ),
+    "a separator of lines in a string": (
+        sample("def f(x): return 'a\u2028b'", ["assert f(1) == 'a\u2028b'"]),
+        (1.0, 1, ""),
+    ),
     "objects, callbacks, exceptions": (sample(TREE, TREE_TESTS, score="share"), (1.0, len(TREE_TESTS), "")),
     "HumanEval": (
         sample("def f(x): return x", {"test": "def check(c):\n    assert c(1) == 1", "entry_point": "f"}),
@@ -137,7 +169,7 @@ UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "tests that call nothing": (sample("def f(x): return x", ["assert 1 == 1"]), "without calling"),
     "tests that loop by themselves": (
-        sample("def f(x): return x", ["while True: pass"], time_limit=0.1),
+        sample("def f(x): return x", ["while True: assert True"], time_limit=0.1),
         "without calling",
     ),
 }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from rewardstack.core.wire import score_record
+from rewardstack.errors import OverloadError
 from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import lease as leases
 from rewardstack_rules.jobs.chunk import MAX_DEATHS
@@ -170,6 +172,21 @@ def test_idempotency_survives_the_way_samples_are_written(store: JobStore) -> No
 
     assert first == again
     assert 1 == len(list(store.redis.scan_iter("rewardstack:jobs:*:input")))
+
+
+def test_an_earlier_job_that_ends_meanwhile(store: JobStore) -> None:
+    """If the earlier job with the same key is removed during the upload, the submission fails; no empty job is left."""
+    first = store.submit(requests_of("a"), "", "key")
+
+    def arriving() -> Iterator[Request]:
+        store.cancel("", first)
+        yield from requests_of("a")
+
+    with pytest.raises(OverloadError, match="expired during the upload"):
+        store.submit(arriving(), "", "key")
+    again = store.submit(requests_of("a"), "", "key")
+    state = store.state("", again)
+    assert state is not None and (state.status, state.items) == ("queued", 1)
 
 
 def test_groups_are_not_divided(queue: Queue, ledger: Ledger) -> None:

@@ -174,6 +174,19 @@ def test_hostile_query(server: RewardServer) -> None:
     assert (200, ["unscored"]) == (reply.status_code, reply.json()["statuses"])
 
 
+def test_messages_of_the_policy(server: RewardServer) -> None:
+    """`/verify` scores the policy's messages, one a line, and no message of another role."""
+    texts = {"assistant": ["First guess: 41", "2 is not it.\n#### 42"], "user": ["#### 7"]}
+    output = [{"type": "message", "role": role, "content": text} for role, parts in texts.items() for text in parts]
+    body = {
+        "responses_create_params": {},
+        "response": {"output": output},
+        "answer": "First guess: 41\n2 is not it.\n#### 42",
+    }
+    reply = server.post("/verify", {**body, "reward_type": "exact_match"})
+    assert (200, 1.0) == (reply.status_code, reply.json()["reward"])
+
+
 ASK = {"reward_type": "llm_judge_remote"}
 OUTPUT = [{"type": "message", "content": [{"type": "output_text", "text": "42"}]}]
 JUDGED: dict[str, dict[str, Any]] = {

@@ -33,6 +33,15 @@ CASES: dict[str, tuple[str, dict[str, Any], float]] = {
         },
         1.0,
     ),
+    "an answer in a tag of tool output, after the tool's": (
+        "math",
+        {
+            "prompt": "6*7?",
+            "response": f"{CALL}\n<tool_response>41</tool_response>\n<output>\\boxed{{42}}</output>",
+            "label": "42",
+        },
+        1.0,
+    ),
     "a tool's result alone": (
         "math",
         {

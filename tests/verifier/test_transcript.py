@@ -44,7 +44,7 @@ def test_last_turn(template: str, table: Table) -> None:
             with table.case(f"{case['reason']}: {case['response'][:60]}"):
                 turn = last_turn(case["response"])
                 assert turn == case["turn"], case["reason"]
-                assert last_turn(turn) == turn
+                assert last_turn(str(turn)) == turn
 
 
 def test_cases_are_unique() -> None:

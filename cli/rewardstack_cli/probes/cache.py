@@ -137,6 +137,8 @@ def _remedy(error: Exception) -> str:
     for kind, remedy in remedies:
         if isinstance(error, kind):
             return remedy
+    if isinstance(error, exceptions.ResponseError) and "DB index" not in text:
+        return "correct what Redis reports, or name another Redis in REWARD_CACHE_URL"
     return _connection_remedy(error, text)
 
 
@@ -149,4 +151,6 @@ def _connection_remedy(error: Exception, text: str) -> str:
         return "host not found; correct REWARD_CACHE_URL, or check DNS"
     if "losed" in text or "reset" in text:
         return f"the server closes the connection: use rediss:// if the cache speaks TLS. Otherwise, {ANOTHER_SERVICE}"
+    if "No route to host" in text or "Errno 113" in text:
+        return "the host cannot be reached; correct REWARD_CACHE_URL, or the network"
     return REFUSED

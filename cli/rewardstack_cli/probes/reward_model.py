@@ -52,9 +52,8 @@ async def _probe(server: ProbedService, finding: Finding, model: RewardModel, ur
         finding.sample = f"step probabilities {[round(one[-1], 3) for one in numbers]} in {elapsed:.0f} ms"
         return
     _require_weights(model, numbers)
-    if (
-        numbers == await _request_numbers(server, path, name, model, dict.fromkeys(RAW_LOGITS, True))
-        and max(numbers) <= 1
+    if numbers == await _request_numbers(server, path, name, model, dict.fromkeys(RAW_LOGITS, True)) and all(
+        0 <= one <= 1 for one in numbers
     ):
         raise ProbeError("it returns probabilities instead of raw logits", "use vLLM 0.13 or later")
     finding.sample = f"logits {[round(one, 3) for one in numbers]} in {elapsed:.0f} ms"

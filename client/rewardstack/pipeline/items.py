@@ -129,19 +129,15 @@ def parse_references(ground_truth: Any, field: str = "ground_truth") -> tuple[st
 def parse_single_reference(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
     """Return a ground truth as a single reference: a string unchanged, anything else as JSON; empty if there is none.
 
-    The wire format sends even a single reference as a list. Therefore, a list whose only element is a string that looks
-    like a JSON object or array (it starts with `{` or `[`) is treated as this string.
+    A list whose only element is a string that looks like a JSON object or array is treated as this string, because
+    data sets with a list column have such lists.
 
     Raises:
         RequestError: `ground_truth` is not JSON serializable.
     """
     value = plain(ground_truth)
-    if (
-        isinstance(value, list)
-        and len(value) == 1
-        and isinstance(value[0], str)
-        and value[0].lstrip()[:1] in ("{", "[")
-    ):
+    is_text = isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)
+    if is_text and value[0].lstrip()[:1] in ("{", "["):
         value = value[0]
     if value is None or value == [] or (isinstance(value, float) and math.isnan(value)):
         return ()

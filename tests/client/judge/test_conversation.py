@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from itertools import product
 from typing import Any
 
 import pytest
@@ -243,6 +244,22 @@ def test_what_leaves_this_machine(table: Table) -> None:
             again = read_shown_parts(Item("Take none.", (), found.portable), view, hide=True, allow_urls=False)
             assert (again.problem, again.images) == (found.problem, found.images)
             assert view == "last_reply" or again.candidate == found.candidate
+
+
+def test_responses_that_leave_this_machine(table: Table) -> None:
+    """A reward server shows the judge the same candidate, with or without reasoning in a message or between markers."""
+    thought = [{"role": "assistant", "content": "Take none.", "reasoning_content": "Hm."}]
+    short = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Take none.<|return|>"
+    views: tuple[View, ...] = ("last_reply", "full_trace")
+    searched = "I search.\n<tool_response>\n42\n</tool_response>\nTake none."
+    ends_in_tool = [{"role": "assistant", "content": "I search."}, {"role": "tool", "content": "42"}]
+    for response in (thought, [*TRACE[:2], *thought], QWEN, HARMONY, short, searched, ends_in_tool):
+        for view, hide in product(views, (True, False)):
+            with table.case(f"{view} {hide} {response}"):
+                found = shown(response, view, hide=hide, problem="p")
+                sent = shown(found.last_reply, view, hide=hide, **found.portable)
+                assert plain(sent.candidate) == plain(found.candidate)
+    assert all("Hm." in shown(response, hide=False, problem="p").candidate for response in (thought, short))
 
 
 def test_request_with_images(judge: FaultServer) -> None:

@@ -100,7 +100,7 @@ ANSWERS: dict[str, tuple[str, dict[int, float]]] = {
     "one dropped": ("1: yes\n3: yes", {0: 1, 2: 1}),
     "one twice, alike": ("1: yes\n1: yes\n2: no\n3: no", {0: 1, 1: 0, 2: 0}),
     "one twice, differently": ("1: yes\n1: no\n2: no\n3: no", {1: 0, 2: 0}),
-    "unclear words": ("1: maybe\n2: yes and no\n3: no", {2: 0}),
+    "unclear words": ("1: yes/no\n2: yes and no\n3: no", {2: 0}),
     "prose": ("All are met.", {}),
     "an object that is none": ("{not json}\n1: yes", {0: 1}),
 }

@@ -250,7 +250,7 @@ class _Parser:
 
     def _set_builder(self) -> SetBuilder | None:
         """Parse `member | conditions` and the closing brace; for anything else, consume nothing and return None."""
-        start, self._bars = self._at, 1
+        start, tokens, self._bars = self._at, self._tokens.copy(), 1
         try:
             member = self._relation()
             self._expect("|", ":")
@@ -258,7 +258,7 @@ class _Parser:
             conditions, joined = self._items("\\}")
             self._expect("\\}")
         except UnreadableError:
-            self._at, self._bars = start, 0
+            self._at, self._tokens, self._bars = start, tokens, 0
             return None
         if "or" in joined:
             return SetBuilder(member, (Sequence("", tuple(conditions), "", tuple(joined)),))

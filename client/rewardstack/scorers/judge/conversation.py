@@ -78,6 +78,13 @@ class ShownParts(NamedTuple):
         turns |= {MESSAGES: _to_messages(self.trace)} if self.trace else {}
         return {**turns, **({IMAGES: list(self.images)} if self.images else {})}
 
+    @property
+    def last_reply(self) -> str:
+        """The last reply as the judge sees it; empty if the response ends with another turn."""
+        if not self.trace:
+            return self.candidate
+        return self.trace[-1].text if self.trace[-1].is_policy else ""
+
 
 def read_shown_parts(item: Item, view: View, *, hide: bool, allow_urls: bool) -> ShownParts:
     """Return the parts of a sample that the judge sees.
@@ -153,7 +160,7 @@ def _parse_turns(value: Any, name: str, *, hide: bool) -> Turns:
         raise field_error(name, "expected chat messages: a list of {'role': …, 'content': …}")
     messages = [messages] if isinstance(messages, dict) else messages
     turns = (_parse_turn(one, f"{name}[{index}]", hide=hide) for index, one in enumerate(messages, 1))
-    return tuple(turn for turn in turns if turn.text)
+    return tuple(turn for turn in turns if turn.text and not (hide and turn.role == REASONING))
 
 
 def _parse_turn(message: Mapping[str, Any], location: str, *, hide: bool) -> Turn:
@@ -168,7 +175,7 @@ def _parse_turn(message: Mapping[str, Any], location: str, *, hide: bool) -> Tur
         RequestError: the content is neither a string nor a list of parts.
     """
     role = str(message.get("role")).lower()
-    role = ASSISTANT if ROLES.get(role) == "Assistant" else role if role in ROLES else TOOL
+    role = ASSISTANT if ROLES.get(role) == "Assistant" else role if role in ROLES or role == REASONING else TOOL
     content = message.get("content")
     parts = [content] if isinstance(content, str) else [] if content is None else content
     if not isinstance(parts, list):

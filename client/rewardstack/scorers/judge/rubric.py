@@ -46,7 +46,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 RESERVED_PARTS = frozenset({"acc", "accuracy", "positive", "negative"})
 """Names of parts of a score that have another meaning, and so cannot be the name of a criterion."""
 
-_ANSWER = re.compile(r"(\d{1,4})\s{0,4}[:.)=-]{1,2}\s{0,4}(\w{1,12})(?!\w)(?!\s{1,4}(?:and|or)\b)")
+_ANSWER = re.compile(r"(\d{1,4})\s{0,4}[:.)=-]{1,2}\s{0,4}(\w{1,12})(?![\w/])(?!\s{1,4}(?:and|or)\b)")
 _GRADE = re.compile(r"(\d{1,4})\s{0,4}(?:[:)=-]{1,2}|\.(?=\s))\s{0,4}(\d{0,4}\.?\d{1,9})(?![\w./%])")
 """A candidate's number and score; `1.5` is not read as candidate 1 with score 5."""
 _WORDS = {"yes": "yes", "no": "no", "true": "yes", "false": "no", "met": "yes", "unmet": "no"}

@@ -213,9 +213,25 @@ class Judge(Relayable[Plan]):
         Raises:
             RequestError, BudgetError: as `score` does.
         """
-        meter, plan = self._new_meter(self.source), plans[0]
+        meter = self._new_meter(self.source)
         reservation = await self._reserve(plans, context.deadline)
-        started = time.monotonic()
+        usage: Usage | None = None
+        try:
+            scores = await self._request_scores(plans, decide, meter, context)
+        except BudgetError as error:
+            error.usage = usage = meter.pop()
+            raise
+        finally:
+            usage = usage or meter.pop()
+            self._correct(reservation, usage or Usage())
+        scores[0].usage = usage
+        return scores
+
+    async def _request_scores(
+        self, plans: Sequence[Plan], decide: Decide, meter: Meter, context: Context
+    ) -> list[Score]:
+        """Return the scores as `score_requests` does, without their usage, which `meter` counts."""
+        plan, started = plans[0], time.monotonic()
         try:
             model = await self._prepare_model(plan, context.deadline)  # `keys` may not have been called recently
             verdicts = await decide(_with_meter(plans, meter), model, context.deadline)
@@ -225,9 +241,6 @@ class Judge(Relayable[Plan]):
             if isinstance(error, NoLogprobsError) and plan.destination == self._servers.default:
                 raise shown from error
             scores = [Score.unscored(str(shown), self.source, shown.field)]
-        except BudgetError as error:
-            error.usage = meter.pop()
-            raise
         except ServiceError as error:
             scores = [self._failed_score(error, plan)]
         finally:
@@ -236,8 +249,6 @@ class Judge(Relayable[Plan]):
         self._reply_times.append(time.monotonic() - started)
         for score in scores:
             score.latency_ms = (time.monotonic() - plan.created_at) * 1000
-        usage = scores[0].usage = meter.pop()
-        self._correct(reservation, usage or Usage())
         return scores
 
     def describe(self, item: Item, sample: Plan) -> Record:
@@ -262,7 +273,10 @@ class Judge(Relayable[Plan]):
 
     def portable(self, item: Item, sample: Plan) -> Item:
         """Return the item to send to a reward server; its `extra_info` has the template's text in place of its path."""
-        return replace(item, extra=portable_extra(self._with_fixed_options(item).extra, sample.shown, sample.rubric))
+        extra = portable_extra(self._with_fixed_options(item).extra, sample.shown, sample.rubric)
+        if sample.options.hide_reasoning and not sample.shown.trace:
+            return replace(item, extra=extra)
+        return replace(item, extra=extra, solution=sample.shown.last_reply, messages=None)
 
     async def quote(self, samples: Sequence[Plan], context: Context) -> Usage:
         """Return the maximum usage of samples; prompts are counted by the judge's `/tokenize`, or else estimated."""

@@ -11,6 +11,7 @@ import textwrap
 from rewardstack_rules.code.languages import find_language
 from rewardstack_verifier.transcript import split_reasoning
 
+LINE_END = re.compile(r"\r\n|\r|\n")
 FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`{]*)")
 
 
@@ -36,7 +37,7 @@ def _blocks(text: str) -> list[tuple[str, str]]:
     blocks: list[tuple[str, str]] = []
     opening: re.Match[str] | None = None
     lines: list[str] = []
-    for line in text.splitlines():
+    for line in LINE_END.split(text):
         fence = _fence(line)
         if opening is None:
             opening, lines = fence, []

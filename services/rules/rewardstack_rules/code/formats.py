@@ -31,6 +31,11 @@ WRAPPERS = ("target", "verification_info", "verifier_metadata", "unit_tests", "i
 CHECKERS = ("generated_checker", "checker", "checker_code", "special_judge", "output_judging_function")
 """Fields that may hold the source of a checker."""
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
+TEST_PROGRAM = re.compile(r"\bassert\b|\bdef test_|\bdef check\(")
+"""Text that is recognized as a test program."""
+CAN_FAIL = re.compile(rf"{TEST_PROGRAM.pattern}|assert|\braise\b|\bexit\(")
+"""What test programs contain, even those in a field for tests."""
+NO_ASSERT = "the tests contain no `assert`, so that every response would pass them"
 KIT = "test_cases_kit"
 """Field with an object that may have one of the fields `CHECKERS` (HardTests)."""
 CALL_JUDGE = """
@@ -258,14 +263,21 @@ def _checker_of(value: Mapping[str, Any]) -> Checker | None:
 
 
 def _of_program(text: str) -> Problem:
-    if not re.search(r"\bassert\b|\bdef test_|\bdef check\(", text):
+    if not TEST_PROGRAM.search(text):
         raise TestsError("the tests are in no known format: text that is neither JSON nor a test program")
     return _with_check(text, "")
 
 
+def _of_programs(tests: Sequence[str], setup: str = "") -> Problem:
+    """Return the problem for test programs; raise TestsError if any response would pass all of them."""
+    if tests and not any(map(CAN_FAIL.search, [setup, *tests])):
+        raise TestsError(NO_ASSERT)
+    return Problem(setup=setup, tests=[*tests])
+
+
 def _of_list(value: Sequence[Any]) -> Problem:
     if all(isinstance(one, str) for one in value):
-        return Problem(tests=[*value])
+        return _of_programs(value)
     if all(isinstance(one, dict) for one in value):
         return _of_cases(value, {})
     raise TestsError("the tests are in no known format: a list whose items are not all strings or all objects")
@@ -284,7 +296,8 @@ def _of_cases(cases: Any, about: Mapping[str, Any]) -> Problem:
     if not isinstance(cases, list) or not all(isinstance(one, dict) for one in cases):
         raise TestsError("the tests are in no known format: the test cases are not a list of objects")
     if cases and all("input" not in one for one in cases) and all("inputs" in one for one in cases):
-        cases = [{**one, "input": one["inputs"], "output": one.get("outputs")} for one in cases]
+        renamed = {"inputs": "input", "outputs": "output"}
+        cases = [{renamed.get(name, name): part for name, part in one.items()} for one in cases]
     if any("input" not in one or "output" not in one for one in cases):
         raise TestsError("a test case has no `input`, or no `output`")
     names = {_function_of(one) or _function_of(about) for one in cases if _is_call(one, about)}
@@ -389,8 +402,17 @@ def _of_asserts(value: Mapping[str, Any]) -> Problem:
     tests = [tests] if isinstance(tests, str) else tests
     if not isinstance(tests, list) or not all(isinstance(one, str) for one in tests):
         raise TestsError("the asserts are not a list of strings")
-    before = [value.get("test_setup_code") or "", *(value.get("test_imports") or ())]
-    return Problem(setup="\n".join(map(str, before)), tests=tests)
+    before = [*_lines(value, "test_setup_code"), *_lines(value, "test_imports")]
+    return _of_programs(tests, "\n".join(before))
+
+
+def _lines(value: Mapping[str, Any], name: str) -> list[str]:
+    """Return the code in a field: a string or a list of strings; raise TestsError if it is neither."""
+    code = value.get(name) or ""
+    lines = code if isinstance(code, list) else [code] if code else []
+    if not all(isinstance(line, str) for line in lines):
+        raise TestsError(f"`{name}` must be a string or a list of strings")
+    return lines
 
 
 def _of_test(value: Mapping[str, Any]) -> Problem:
@@ -406,6 +428,8 @@ def _of_test(value: Mapping[str, Any]) -> Problem:
         raise TestsError("`test` and `entry_point` must be strings")
     if entry and not (entry.isidentifier() and len(entry) <= MAX_NAME):
         raise TestsError("`entry_point` is not the name of a function")
+    if not CAN_FAIL.search(test):
+        raise TestsError(NO_ASSERT)
     return _with_check(test, entry)
 
 
@@ -420,11 +444,12 @@ def _with_check(test: str, entry: str) -> Problem:
 
 
 def _of_live_code_bench(value: Mapping[str, Any]) -> Problem:
-    cases = [
-        case
-        for name in ("public_test_cases", "private_test_cases")
-        for case in _decoded(value.get(name) or [], name.replace("_", " "))
-    ]
+    cases: list[Any] = []
+    for name in ("public_test_cases", "private_test_cases"):
+        found = _decoded(value.get(name) or [], name.replace("_", " "))
+        if not isinstance(found, list):
+            raise TestsError(f"`{name}` must be a list of objects")
+        cases += found
     return _of_cases(cases, value)
 
 
@@ -445,7 +470,7 @@ def _of_named_cases(value: Mapping[str, Any]) -> Problem:
     if isinstance(cases, dict):
         return _read(cases)
     if isinstance(cases, list) and cases and all(isinstance(one, str) for one in cases):
-        return Problem(tests=cases)
+        return _of_programs(cases)
     return _of_cases(cases, value)
 
 

@@ -118,7 +118,7 @@ return id .. ':' .. digest
 """
 )
 """Publish a job whose input is stored, so that workers can start it. Return `id:digest` of the job, or of an earlier
-job with the same idempotency key. Return an empty string if some input has expired, and `too many` if the tenant has
+job with the same idempotency key. Return an empty string if not all input is stored, and `too many` if the tenant has
 too many open jobs."""
 
 BEGIN = (

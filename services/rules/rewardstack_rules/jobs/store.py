@@ -24,7 +24,7 @@ from rewardstack_rules.settings import Settings
 GRACE = 30.0
 """A chunk counts as lost if it is neither queued nor started this many seconds after the job's submission."""
 
-EXPIRED = "its samples expired during the upload; submit the job again, with fewer samples or a faster upload"
+EXPIRED = "the job's samples expired during the upload; submit the job again, with fewer samples or a faster upload"
 KEY_CONFLICT = "the queue has an unreadable entry for this Idempotency-Key; send another key"
 TOO_MANY = b"too many"
 KNOWN = re.compile(rb"^([0-9a-f]{32}):([0-9a-f]{32})\Z")
@@ -75,7 +75,7 @@ class JobStore:
         with redis_errors():
             is_known = bool(redis_key and self.redis.exists(redis_key))
             submission = Submission(self.redis, keys, self._chunk_size, self._limits.queue_bytes, self._group_of)
-            if is_known:  # the samples are already stored and counted, so compare only their digest
+            if is_known:  # the samples are stored and counted under another id, so compare only their digest
                 submission.read(requests)
             else:
                 self._check_open_jobs(tenant)
@@ -103,16 +103,16 @@ class JobStore:
 
         Args:
             keys: keys of the job.
-            submission: the job's samples, which are already stored.
+            submission: the job's samples. If `key` is known, only the earlier job's samples are stored.
             key: Redis key of the idempotency key; empty for none.
 
         Raises:
             LimitReached: the tenant has too many open jobs.
-            OverloadError: the samples have expired.
+            OverloadError: the samples have expired, or the earlier job with the same key has.
             UnreachableError: the value of `key` in Redis is malformed.
         """
         starts = json.dumps(submission.starts)
-        counts = (submission.items, len(submission.starts), starts, self._ttl, GRACE, self._limits.open_jobs or "")
+        counts = (submission.items, submission.chunks, starts, self._ttl, GRACE, self._limits.open_jobs or "")
         found = self._publish(keys.script_keys(), [keys.job_id, keys.tenant, key, submission.digest, *counts])
         known = KNOWN.match(found)
         if known is None:

@@ -47,7 +47,7 @@ class Submission:
         limit_bytes: int | None,
         group_of: GroupOf[Request] = no_group,
     ) -> None:
-        self.items = self.bytes = 0
+        self.items = self.bytes = self.chunks = 0
         self.sources: Counter[str] = Counter()
         self.starts: list[int] = []
         """The position of each stored chunk's first sample in the job."""
@@ -89,8 +89,7 @@ class Submission:
             RequestError: as in `write`.
             Exception: anything that iterating over `requests` raises.
         """
-        for _ in self._chunks(requests):
-            pass
+        self.chunks = sum(1 for _ in self._chunks(requests))
 
     def _store(self, chunk: list[Request]) -> None:
         self._check_memory()
@@ -103,6 +102,7 @@ class Submission:
             raise too_many_bytes(self._limit_bytes)
         self.bytes += len(data)
         self.starts.append(self.items)
+        self.chunks += 1
         self.items += len(chunk)
 
     def _check_memory(self) -> None:

@@ -35,6 +35,8 @@ from rewardstack_verifier.shortcut import decide_fast_path
 
 MAX_INLINE = 32_000
 """Maximum characters of a sample that is scored on the event loop. Longer ones go to threads or isolated processes."""
+MAX_INLINE_REFERENCES = 100
+"""Maximum references of a sample that the math verifier compares on the event loop."""
 STALL_SECONDS = 30.0
 """A waiting sample fails if no sample finishes for this many seconds plus the timeout of a sample."""
 MAX_ISOLATED_RESPONSE = 2_000_000
@@ -316,11 +318,11 @@ class VerifierRule(LocalRule):
     def inline(self, sample: LocalSample) -> Score | LocalSample:
         """Return the score of a clear case, or of a sample with invalid options; else return the sample.
 
-        The returned sample has the question that decides its score. The question is None if the sample is too long or
-        has no reference, or if an error occurs.
+        The returned sample has the question that decides its score. The question is None if the sample is too long, has
+        no reference or too many, or if an error occurs.
         """
         item = sample.item
-        if len(item.solution) > MAX_INLINE or not item.references:
+        if len(item.solution) > MAX_INLINE or not 0 < len(item.references) <= MAX_INLINE_REFERENCES:
             return sample
         try:
             text = self._verifier.select_text(item.solution)

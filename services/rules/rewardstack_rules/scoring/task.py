@@ -15,6 +15,7 @@ from rewardstack_rules.functions.results import ResultError
 from rewardstack_rules.scoring.output import capture, replace_streams
 from rewardstack_rules.settings import RuleSettings
 from rewardstack_verifier.question import Question
+from rewardstack_verifier.transcript import Turn
 from rewardstack_verifier.verification import decide, decide_with_trace
 
 
@@ -36,8 +37,9 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     question is an answer to compare with the references (`Question`).
 
     Args:
-        task: a dict with the keys `rule` (its name) and `fingerprint`. For a sample, also `solution`, `references` (a
-            list of strings) and `extra` (a mapping). For questions, also `questions` (the fields of each `Question`).
+        task: a dict with the keys `rule` (its name) and `fingerprint`. For a sample, also `solution` (the last turn of
+            the response), `references` (a list of strings) and `extra` (a mapping). For questions, also `questions`
+            (the fields of each `Question`).
             If `with_trace` is true, only the first question is decided, and its comparisons are returned.
 
     Returns:
@@ -61,7 +63,7 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
         return {"verdicts": [decide(question)._asdict() for question in questions]}
     with capture() as output:
         try:
-            result = evaluate(rule, task["solution"], task["references"], task["extra"]).as_dict()
+            result = evaluate(rule, Turn(task["solution"]), task["references"], task["extra"]).as_dict()
         except ResultError as error:
             result = {"error": "returned", "message": str(error)}
     return {**result, "output": output.text} if output.text else result

@@ -64,10 +64,10 @@ def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
 
 def _holds(code: Any, names: dict[str, Any], report: Report) -> bool:
     """Run a test program and the `test_…` functions that it defines; return whether all pass."""
-    before = set(names)
+    before = dict(names)
     try:
         exec(code, names)
-        for name in [one for one in names if one.startswith("test_") and one not in before]:
+        for name in [one for one in names if one.startswith("test_") and names[one] is not before.get(one)]:
             if callable(names[name]) and not isinstance(names[name], Proxy):
                 names[name]()
     except ModuleNotFoundError as error:

@@ -115,7 +115,7 @@ def _fenced_blocks(text: str) -> Iterator[str]:
     wanted = False
     for line in text.split("\n"):
         mark = line.strip()
-        if block is None and mark.startswith(FENCE):
+        if block is None and mark.startswith(FENCE) and "`" not in mark.lstrip("`"):
             block, wanted = [], mark[len(FENCE) :].strip().lower() in LABELS
         elif block is not None and mark == FENCE:
             if wanted:

@@ -11,4 +11,4 @@ def _outcome(response: str, verdict: Ruling) -> Outcome:
     return Outcome(None if verdict.right is None else float(verdict.right), verdict.reason)
 
 
-VERIFIER = Verifier(select_text=str, make_outcome=_outcome)
+VERIFIER = Verifier(select_text=lambda response: response, make_outcome=_outcome)

@@ -103,15 +103,15 @@ def _failure_fields(score: Score) -> dict[str, Any]:
 
 
 def _output_text(response: Mapping[str, Any]) -> str:
-    """Return the text of all messages in the output. Reasoning and tool calls are omitted."""
+    """Return the texts of the policy's messages in the output, one a line. Reasoning and tool calls are omitted."""
     texts = []
     for at, item in enumerate(read_field(response, "output", list, "response.")):
         if not isinstance(item, dict):
             where = f"response.output[{at}]"
             raise ApiError(400, f"{where} must be an object, got {json_type(item)}", where)
-        if item.get("type", "message") == "message":
+        if item.get("type", "message") == "message" and item.get("role", "assistant") == "assistant":
             texts.append(text_of(item.get("content")))
-    return "".join(texts)
+    return "\n".join(texts)
 
 
 def _check_json(body: Mapping[str, Any]) -> None:

@@ -83,10 +83,10 @@ def make_sample(
         source: the `data_source`, from `get_source`.
         prompt: a text or messages; reward functions get it as `prompt`.
         response: the policy's text.
-        golden: the reference or references; None if there are none.
+        golden: the reference or references; None, or empty as OpenRLHF sends it, if there are none.
         extra: additional fields for reward functions.
     """
-    if golden is None and (text := last_user_text(prompt)) is not None:
+    if golden in (None, "", []) and (text := last_user_text(prompt)) is not None:
         golden = context().golden.find(text)
     return Request(source, response, golden, {**(extra or {}), "prompt": prompt})
 
