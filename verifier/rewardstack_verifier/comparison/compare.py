@@ -19,7 +19,7 @@ from rewardstack_verifier.comparison.equations import (
     is_curve,
     last_equation,
 )
-from rewardstack_verifier.comparison.families import as_progressions, equal_progressions
+from rewardstack_verifier.comparison.families import are_formulas, as_progressions, equal_progressions, is_solution
 from rewardstack_verifier.comparison.integers import (
     as_based_number,
     as_congruence,
@@ -44,7 +44,7 @@ from rewardstack_verifier.comparison.quantities import (
 )
 from rewardstack_verifier.comparison.ratios import as_ratio, equal_ratio_and_value, equal_ratios
 from rewardstack_verifier.comparison.values import all_of
-from rewardstack_verifier.comparison.vectors import as_components, as_point, strip_name
+from rewardstack_verifier.comparison.vectors import as_components, strip_names
 from rewardstack_verifier.comparison.wording import equal_choice_and_value, equal_choices, equal_in_words
 from rewardstack_verifier.numbers.tree import Expression, Number, Symbol, symbols
 from rewardstack_verifier.reading.operators import unevaluated_operators
@@ -135,9 +135,7 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         return True
     if _has_remainder(answer) or _has_remainder(reference):
         return False
-    answer, reference = (strip_name(_drop_steps(last_equation(one))) for one in (answer, reference))
-    if _is_bracketed(answer) or _is_bracketed(reference):
-        answer, reference = as_point(answer) or answer, as_point(reference) or reference
+    answer, reference = strip_names(*(_drop_steps(last_equation(one)) for one in (answer, reference)))
     if isinstance(answer, Choice) and not isinstance(reference, Choice):
         return equal_choice_and_value(answer, reference, equal_nodes)
     if isinstance(reference, Choice) and not isinstance(answer, Choice):
@@ -256,9 +254,12 @@ def _as_list_of_values(node: Node) -> Sequence | None:
 def _drop_name(node: Node, other: Node) -> Node:
     """Return only the value of `\\angle A = 30^\\circ` if the other answer is a value without a name.
 
-    Other nodes are unchanged, and so is a node whose name also occurs in its value or in the other answer.
+    Other nodes are unchanged, and so is a node whose name also occurs in its value or in the other answer, or that is
+    compared as a family of solutions.
     """
     if not (isinstance(node, Relation) and node.operators == ("=",) and isinstance(other, _MEASURED)):
+        return node
+    if is_expression(other) and is_solution(node):
         return node
     name, value = node.sides
     if not (isinstance(name, Symbol) and is_expression(value)):
@@ -268,6 +269,13 @@ def _drop_name(node: Node, other: Node) -> Node:
 
 def _expressions(node: Node) -> tuple[Expression, ...]:
     return (node,) if is_expression(node) else ()
+
+
+def _compare_progressions(answer: Node, reference: Node) -> list[bool | None]:
+    """Compare two families of values with an integer parameter, unless they are formulas with the same letters."""
+    if are_formulas(answer, reference):
+        return []
+    return same_type_row(as_progressions, equal_progressions)(answer, reference)
 
 
 def _equal_families(answer: Node, reference: Node) -> bool | None:
@@ -328,10 +336,6 @@ def _equal_sets(answer: Node, reference: Node) -> bool | None:
     return equal_reals(one, other) if one and other and not plain else False
 
 
-def _is_bracketed(node: Node) -> bool:
-    return isinstance(node, Sequence) and node.opening == "("
-
-
 def _is_clock(node: Node) -> bool:
     """Return whether a node may be a time of day, for which `10:05` and `10:5` are different."""
     return isinstance(node, Sequence) and ":" in node.joined
@@ -347,7 +351,7 @@ def _comparable_type(node: Node) -> type[Node] | None:
 
 
 COMPARISONS: tuple[Row, ...] = (
-    same_type_row(as_progressions, equal_progressions),
+    _compare_progressions,
     any_type_row(accept_types(Family), _equal_families),
     _or_value_row(as_ratio, equal_ratios, equal_ratio_and_value),
     same_type_row(_list_as_reals, equal_reals),

@@ -21,12 +21,16 @@ from rewardstack_verifier.numbers.tree import (
 
 _NUMBERED = re.compile(r"[cCkK]_\d")
 _ADDED = frozenset("cCK")
-"""Letters that are constants if they are added, without a factor, to a function of `_VARIABLES`."""
+"""Letters that are constants if they are added, without a factor, to a function of `VARIABLES`."""
+_ALTERNATIVE = frozenset("ck")
+"""Letters that can stand for the only constant of the other expression."""
 _MULTIPLIED = frozenset("CK")
-"""Letters that are constants even as factors, if the only other symbol is one of `_VARIABLES`."""
+"""Letters that are constants even as factors, if the only other symbol is one of `VARIABLES`."""
 _CAPITAL = re.compile(r"[A-FK]|[cCkK]_\d")
 """Letters that can name the constants of a general solution."""
-_VARIABLES = frozenset(("x", "y", "t", "s", "r", "u", "v", "z", "theta", "phi"))
+VARIABLES = frozenset(("x", "y", "t", "s", "r", "u", "v", "z", "theta", "phi"))
+_OF_INTEGRALS = frozenset(("x", "t", "z", "theta"))
+"""Variables to which `c` is added as a constant; beside other letters, `c` is probably a letter of the problem."""
 
 
 class Affine(NamedTuple):
@@ -39,19 +43,34 @@ class Affine(NamedTuple):
 def arbitrary_constants(expression: Expression) -> tuple[str, ...]:
     """Return the names of the arbitrary constants of an expression, sorted.
 
-    `C_1` and `c_2` are always constants. If there are none, `C` is a constant if it is added to a function and has no
-    factor. `C` is also a constant if the only other symbol is a variable such as `x`.
+    `C_1` and `c_2` are constants in a function of variables such as `x`. If there are none, `C` is a constant if it is
+    added to a function and has no factor; `c` only if the function has no other letters. `C` is also a constant if the
+    only other symbol is a variable.
     """
     names = symbols(expression)
     numbered = sorted(filter(_NUMBERED.fullmatch, names))
     if numbered:
-        return tuple(numbered)
+        return tuple(numbered) if _is_general_solution(names, {*numbered}) else ()
     added = _added_symbols(expression) & _ADDED
-    if len(added) == 1 and names & _VARIABLES:
+    others = names - added
+    if len(added) == 1 and (len(others) == 1 and others <= _OF_INTEGRALS if added == {"c"} else names & VARIABLES):
         return tuple(added)
     multiplied = names & _MULTIPLIED
     variables = names - multiplied
-    return tuple(multiplied) if len(multiplied) == len(variables) == 1 and variables <= _VARIABLES else ()
+    return tuple(multiplied) if len(multiplied) == len(variables) == 1 and variables <= VARIABLES else ()
+
+
+def _is_general_solution(names: frozenset[str], numbered: set[str]) -> bool:
+    """Return whether names can be those of a general solution, whose constants are `numbered`.
+
+    The other names must be variables, or one variable and letters without numbers: `C_1\\cos\\omega t`. Beside such
+    letters, `k_1` is not a constant.
+    """
+    others = names - numbered
+    if others <= VARIABLES:
+        return bool(others)
+    plain = not any("_" in name for name in others) and all(name[0] in "cC" for name in numbered)
+    return plain and len(others & VARIABLES) == 1
 
 
 def equal_families(answer: Expression, reference: Expression) -> bool | None:
@@ -91,18 +110,20 @@ def have_other_constants(answer: Expression, reference: Expression) -> bool:
         map(_CAPITAL.fullmatch, own_constants | reference_constants)
     ):
         return False
-    return len(symbols(answer) & symbols(reference) & _VARIABLES) == 1
+    return len(symbols(answer) & symbols(reference) & VARIABLES) == 1
 
 
 def _find_constants(one: Expression, other: Expression) -> tuple[str, ...]:
     """Return the names of the constants of `one`, sorted.
 
     These are its arbitrary constants. The letters that `other` does not have are added if all of them are capital
-    letters, or if `one` has no arbitrary constants.
+    letters. If `one` has no arbitrary constants, the only such letter can also be `c` or `k`.
     """
     certain_constants, own_constants = arbitrary_constants(one), symbols(one) - symbols(other)
-    if not certain_constants or (own_constants and all(map(_CAPITAL.fullmatch, own_constants))):
+    if all(map(_CAPITAL.fullmatch, own_constants)):
         return tuple(sorted({*certain_constants, *own_constants}))
+    if not certain_constants and len(own_constants) == 1 and own_constants <= _ALTERNATIVE:
+        return tuple(own_constants)
     return certain_constants
 
 
@@ -115,7 +136,7 @@ def have_same_curves(answer: Expression, reference: Expression) -> bool | None:
         None if unknown. Both expressions must have exactly one constant, be linear in it, and have the same variables;
         otherwise the result is also None.
     """
-    own_constants, reference_constants = arbitrary_constants(answer), arbitrary_constants(reference)
+    own_constants, reference_constants = _curve_constants(answer), _curve_constants(reference)
     if (
         len(own_constants) != 1
         or len(reference_constants) != 1
@@ -126,6 +147,12 @@ def have_same_curves(answer: Expression, reference: Expression) -> bool | None:
     if one is None or other is None:
         return None
     return have_same_span((one.fixed, *one.multiplied), (other.fixed, *other.multiplied))
+
+
+def _curve_constants(curve: Expression) -> tuple[str, ...]:
+    """Return the names of the arbitrary constants of a curve, among them the `c` of `xy = c`."""
+    is_added = "c" in _added_symbols(curve) and symbols(curve) == {"x", "y", "c"}
+    return ("c",) if is_added else arbitrary_constants(curve)
 
 
 def _split_affine(expression: Expression, names: tuple[str, ...]) -> Affine | None:

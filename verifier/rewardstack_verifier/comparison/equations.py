@@ -16,14 +16,16 @@ from rewardstack_verifier.numbers.tree import (
     difference,
     integer,
     parts,
+    rename_symbols,
     substitute,
     symbols,
 )
-from rewardstack_verifier.reading.syntax import Node, Relation, is_expression
+from rewardstack_verifier.reading.syntax import Node, Relation, Sequence, is_expression
 
 Equation = tuple[Expression, ...]
 """Sides of a chain of equations, at least two."""
 _TWO = integer(2)
+_COORDINATES = frozenset("xyz")
 _NAME_OPERATIONS = frozenset(("sum", "product"))
 """Operations in expressions that can be a name: `m + n`, `ab`."""
 _LETTER_NAME_OPERATIONS = _NAME_OPERATIONS | {"negative", "quotient", "power", "root"}
@@ -43,6 +45,21 @@ def as_equation(node: Node) -> Equation | None:
         return None
     is_turned = len(sides) == 2 and isinstance(sides[1], Symbol) and not symbols(sides[0])
     return sides[::-1] if is_turned else sides
+
+
+def named_values(list_: Sequence) -> tuple[tuple[str, Expression], ...] | None:
+    """Return the names and values of `x = 1, y = 2`; None for another list, or if a name is repeated.
+
+    They are in their written order; only x, y and z are sorted, because the order of these coordinates is fixed.
+    """
+    if list_.opening or not {*list_.joined} <= {",", ";", "and"}:
+        return None
+    equations = [sides for sides in map(as_equation, list_.items) if sides and len(sides) == 2]
+    named = tuple((name.name, value) for name, value in equations if isinstance(name, Symbol))
+    names = {name for name, _ in named}
+    if len(names) < len(list_.items):
+        return None
+    return tuple(sorted(named, key=lambda one: one[0])) if names <= _COORDINATES else named
 
 
 def _is_about_formula(operators: tuple[str, ...], sides: Equation) -> bool:
@@ -131,7 +148,8 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
     one, other = _first_and_last(answer), _first_and_last(reference)
     if one is None or other is None:
         return None
-    (name, value), (reference_name, reference_value) = one, other
+    reference_name, reference_value = other
+    name, value = one = _rename_arguments(one, reference_name)
     has_separate_names = not (symbols(name) | symbols(reference_name)) & symbols(value, reference_value)
     if _same_name(name, reference_name) and (has_separate_names or _is_call(name) or _is_call(reference_name)):
         return equal_values(value, reference_value)
@@ -143,6 +161,22 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
     if solved and ZERO not in (value, reference_value):
         return False  # for `x = 5`, `2x = 10` is not accepted, but `x - 5 = 0` is
     return _equal_curves(one, other)
+
+
+def _rename_arguments(sides: Equation, name: Expression) -> Equation:
+    """Return `f(n) = n + 1` as `f(x) = x + 1` if the name is `f(x)`.
+
+    The equation is unchanged if its name is not such a function, or if a new letter is already in its value.
+    """
+    own, value = sides
+    if not (_is_call(own) and _is_call(name) and isinstance(own, Apply) and isinstance(name, Apply)):
+        return sides
+    letters, new_letters = ([one.name for one in call.arguments if isinstance(one, Symbol)] for call in (own, name))
+    renamed = {one: new for one, new in zip(letters, new_letters, strict=False) if one != new}
+    are_distinct = len({*letters}) == len({*new_letters}) == len(letters) == len(new_letters)
+    if own.operation != name.operation or not are_distinct or symbols(value) & {*renamed.values()}:
+        return sides
+    return rename_symbols(own, renamed), rename_symbols(value, renamed)
 
 
 def _equal_curves(answer: Equation, reference: Equation) -> bool | None:
@@ -228,8 +262,15 @@ def is_name(expression: Expression) -> bool:
     operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
     leaves = (part for part in parts(expression) if not isinstance(part, Apply))
     if len(symbols(expression)) > 1 and operations <= _LETTER_NAME_OPERATIONS:
-        return all(isinstance(leaf, Symbol) or leaf == _TWO for leaf in leaves)
+        return not _is_double(expression) and all(isinstance(leaf, Symbol) or leaf == _TWO for leaf in leaves)
     return operations <= _NAME_OPERATIONS and all(isinstance(leaf, Symbol) for leaf in leaves)
+
+
+def _is_double(expression: Expression) -> bool:
+    """Return whether an expression has the factor 2, with either sign: `2xy`."""
+    if not isinstance(expression, Apply) or expression.operation not in ("product", "negative"):
+        return expression == _TWO
+    return any(map(_is_double, expression.arguments))
 
 
 def _is_solved(name: Expression, value: Expression) -> bool:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import NamedTuple
 
+from rewardstack_verifier.comparison.constants import VARIABLES
 from rewardstack_verifier.comparison.lists import as_list, expand_signs
 from rewardstack_verifier.comparison.values import has_value
 from rewardstack_verifier.numbers.equality import ZERO, nearest_fraction, same
@@ -32,6 +33,8 @@ MAX_MEMBERS = 60
 """Maximum number of values of a family within the common period of two families."""
 MAX_DENOMINATOR = 60
 """Maximum denominator of the ratio of two steps in the search for a common period."""
+_UNKNOWNS = VARIABLES | {"alpha", "beta"}
+"""Names of the unknowns of equations, whose solutions are families: `x = n\\pi`."""
 
 
 class Progression(NamedTuple):
@@ -56,6 +59,28 @@ def as_progressions(node: Node) -> tuple[Progression, ...] | None:
     return (
         _progressions(node, *parameters) if has_pi and len(parameters) == 1 and parameters <= INTEGER_LETTERS else None
     )
+
+
+def is_solution(node: Node) -> bool:
+    """Return whether a node gives a family of values to an unknown: `x = n\\pi`."""
+    if not (isinstance(node, Relation) and node.operators == ("=",) and as_progressions(node)):
+        return False
+    return isinstance(node.sides[0], Symbol) and node.sides[0].name in _UNKNOWNS
+
+
+def are_formulas(answer: Node, reference: Node) -> bool:
+    """Return whether two nodes are single values with the same letters, `n\\pi` and `(n - 2)\\pi`, and no families."""
+    values = [_formula(node) for node in (answer, reference)]
+    one, other = (symbols(value) if value is not None else None for value in values)
+    return one is not None and one == other
+
+
+def _formula(node: Node) -> Expression | None:
+    """Return the value of a node, which can have a name, such as `S = n\\pi`; None for lists and solutions."""
+    if as_list(node) or is_solution(node):
+        return None
+    value = node.sides[1] if isinstance(node, Relation) and node.operators == ("=",) else node
+    return value if is_expression(value) else None
 
 
 def equal_progressions(answer: tuple[Progression, ...], reference: tuple[Progression, ...]) -> bool | None:

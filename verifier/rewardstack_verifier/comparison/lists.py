@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from rewardstack_verifier.comparison.equations import as_equation
+from rewardstack_verifier.comparison.equations import as_equation, named_values
 from rewardstack_verifier.comparison.values import all_of, any_of
 from rewardstack_verifier.numbers.tree import Apply, Expression, Symbol, negative, parts, symbols
 from rewardstack_verifier.reading.syntax import NamedSet, Node, Relation, Sequence, is_expression
@@ -17,8 +17,10 @@ MAX_ITEMS = 50
 
 
 def as_list(node: Node) -> Sequence | None:
-    """Return a list, a set, or both values of an expression with `\\pm`; None for a single answer."""
+    """Return a list, a set, or both values of an expression or a point with `\\pm`; None for a single answer."""
     if isinstance(node, Sequence):
+        if _is_point(node):
+            return _both_points(node)
         return _group_items(node) if node.opening in ("", "{") and ":" not in node.joined else None
     if isinstance(node, Relation) and node.operators == ("=",) and is_expression(node.sides[1]):
         values = as_list(node.sides[1])
@@ -30,9 +32,24 @@ def as_list(node: Node) -> Sequence | None:
         if not (isinstance(set_, Sequence) and set_.opening == "{"):
             return None
         return Sequence("", tuple(Relation(("=",), (node.sides[0], one)) for one in set_.items), "", ("or",))
-    if is_expression(node) and any(isinstance(part, Apply) and part.operation in _SIGNS for part in parts(node)):
+    if is_expression(node) and _signs(node):
         return Sequence("", (_with_sign(node, 0), _with_sign(node, 1)), "", ("or",))
     return None
+
+
+def _signs(expression: Expression) -> list[str]:
+    """Return the operations `\\pm` and `\\mp` in an expression."""
+    return [part.operation for part in parts(expression) if isinstance(part, Apply) and part.operation in _SIGNS]
+
+
+def _both_points(point: Sequence) -> Sequence | None:
+    """Return the two points of one with a single `\\pm`, or with `\\mp` to show which signs belong together."""
+    items = [item for item in point.items if is_expression(item)]
+    signs = [sign for item in items for sign in _signs(item)]
+    if len(items) < len(point.items) or not (len(signs) == 1 or len({*signs}) == 2):
+        return None
+    points = (replace(point, items=tuple(_with_sign(item, index) for item in items)) for index in (0, 1))
+    return Sequence("", tuple(points), "", ("or",))
 
 
 def _group_items(list_: Sequence) -> Sequence:
@@ -70,7 +87,7 @@ def expand_signs(list_: Sequence) -> Sequence:
         before = as_equation(items[-1]) if items else None
         if before and isinstance(before[0], Symbol) and is_expression(item):
             item = Relation(("=",), (before[0], item))
-        both = as_list(item) if not isinstance(item, Sequence) else None
+        both = as_list(item) if not isinstance(item, Sequence) or _is_point(item) else None
         items += both.items if both else (item,)
     return replace(list_, items=tuple(items), joined=list_.joined if len(items) == len(list_.items) else ("or",))
 
@@ -87,11 +104,23 @@ def _drop_indices(list_: Sequence, other: Sequence) -> Sequence:
     return replace(list_, items=tuple(Relation(("=",), (*names, one[1])) for one, _ in named))
 
 
+def _drop_names(list_: Sequence, other: Sequence) -> Sequence:
+    """Return the values of `x = 1, y = 2`, in this order, if the other list has no names.
+
+    Other lists are unchanged, and so is `x_1 = 1, x_2 = 2`, whose values may be in any order.
+    """
+    named = named_values(list_) if _is_ordered(other) else None
+    if not named or len({name.partition("_")[0] for name, _ in named}) < len(named):
+        return list_
+    return Sequence("", tuple(value for _, value in named), "", (",",) * (len(named) - 1))
+
+
 def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | None:
     """Return whether two lists have the same members.
 
-    Order counts only for expressions that are joined by commas or semicolons, without brackets. Sets, lists joined by
-    words, and equations may be in any order. In sets and lists of points, a member may be repeated.
+    Order counts only for expressions that are joined by commas or semicolons, without brackets, also if one list names
+    them by different letters. Sets, lists joined by words, and other equations may be in any order. In sets and lists
+    of points, a member may be repeated.
 
     Args:
         answer: a list from `as_list`.
@@ -111,6 +140,7 @@ def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | N
         return _equal_sets(one.items, other.items, equal)
     if len(one.items) != len(other.items) or _have_conflicting_joiners(one, other):
         return False
+    one, other = _drop_names(one, other), _drop_names(other, one)
     if not (_is_ordered(one) and _is_ordered(other)):
         return _match_items(one.items, other.items, equal)
     return all_of(map(equal, one.items, other.items))

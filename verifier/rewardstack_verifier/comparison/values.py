@@ -68,7 +68,7 @@ def _equal_expressions(answer: Expression, reference: Expression) -> bool:
         return True
     has_constants = arbitrary_constants(answer) or arbitrary_constants(reference)
     if has_constants or have_other_constants(answer, reference):
-        decided = equal_families(answer, reference)
+        decided = same(answer, reference) or equal_families(answer, reference)
     else:
         decided = same(answer, reference)
     if decided is None:
@@ -111,8 +111,10 @@ def _decimal(expression: Expression) -> Decimal | None:
     if expression.operation == "product" and len(expression.arguments) == 2:
         number, power = expression.arguments
         exponent = _exponent_of_ten(power)
-        if isinstance(number, Number) and exponent is not None and abs(exponent) < 1000:
-            return number.value * Fraction(10) ** exponent, (number.places or 0) - exponent
+        if not isinstance(number, Number) or number.places is None:
+            return None
+        if exponent is not None and abs(exponent) < 1000:
+            return number.value * Fraction(10) ** exponent, number.places - exponent
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewardstack_verifier.comparison.equations import as_equation
+from rewardstack_verifier.comparison.equations import as_equation, named_values
 from rewardstack_verifier.numbers.equality import same, substitute_all
 from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Symbol, integer, symbols
 from rewardstack_verifier.reading.syntax import Combination, Matrix, NamedSet, Node, Relation, Sequence, is_expression
@@ -51,16 +51,70 @@ def _rename_unit_vectors(expression: Expression) -> Expression:
     return expression
 
 
-def strip_name(node: Node) -> Node:
+def strip_names(answer: Node, reference: Node) -> tuple[Node, Node]:
+    """Return two points, vectors or sets without their names; other nodes unchanged.
+
+    Coordinates are sorted by name if both nodes name the same coordinates; otherwise they stay in their written order.
+    If one of the nodes is a point, the other can also be `x = 1, y = 2`.
+    """
+    names = _coordinate_names(answer)
+    if names and sorted(names) == sorted(_coordinate_names(reference)):
+        answer, reference = _sort_coordinates(answer, names), _sort_coordinates(reference, names)
+    answer, reference = _strip_name(answer), _strip_name(reference)
+    if _is_bracketed(answer) or _is_bracketed(reference):
+        answer, reference = _as_point(answer) or answer, _as_point(reference) or reference
+    return answer, reference
+
+
+def _coordinate_names(node: Node) -> tuple[str, ...]:
+    """Return the names of coordinates: `x`, `y` in `(x, y) = (1, 2)` and `x = 1, y = 2`; empty without names."""
+    if isinstance(node, Sequence) and not node.opening and node.items:
+        return tuple(name for name, _ in named_values(node) or ()) or _coordinate_names(node.items[0])
+    if isinstance(node, Relation) and node.operators in (("=",), ("in",)) and isinstance(node.sides[0], Sequence):
+        return _letters(node.sides[0]) if _is_point_or_list(node.sides[1]) else ()
+    return ()
+
+
+def _letters(names: Sequence) -> tuple[str, ...]:
+    """Return the letters of `(x, y)`; empty if this is not the name of a point."""
+    return tuple(item.name for item in names.items if isinstance(item, Symbol)) if _is_point(names) else ()
+
+
+def _sort_coordinates(node: Node, names: tuple[str, ...]) -> Node:
+    """Return a node with the coordinates of its points sorted by name, and so `y = 2, x = 1`.
+
+    Args:
+        node: a point, or a list or set of points.
+        names: names of the coordinates of points without names.
+    """
+    if isinstance(node, Relation):
+        own = _coordinate_names(node)
+        name, value = (_sort_coordinates(side, own) for side in node.sides) if own else node.sides[:2]
+        return Relation(node.operators, (name, value)) if own else node
+    if not isinstance(node, Sequence):
+        return node
+    if node.opening == "(" and len(node.items) == len(names):
+        by_name = sorted(zip(names, node.items, strict=True), key=_get_name)
+        return replace(node, items=tuple(item for _, item in by_name))
+    named = named_values(node)
+    if named:
+        return replace(
+            node, items=tuple(Relation(("=",), (Symbol(one), of)) for one, of in sorted(named, key=_get_name))
+        )
+    own = _coordinate_names(node) or names
+    return replace(node, items=tuple(_sort_coordinates(item, own) for item in node.items))
+
+
+def _strip_name(node: Node) -> Node:
     """Return a point, vector or set without its name; other nodes unchanged."""
     if isinstance(node, Sequence) and not node.opening and node.items:
-        first = strip_name(node.items[0])
+        first = _strip_name(node.items[0])
         return Sequence("", (first, *node.items[1:]), "", node.joined) if first is not node.items[0] else node
     if not isinstance(node, Relation) or node.operators not in (("=",), ("in",)):
         return node
     name, value = node.sides
     if isinstance(name, Sequence) and _is_point(name) and (_is_point_or_list(value) or isinstance(value, Matrix)):
-        return _sort_coordinates(name, value)
+        return value
     is_vector = _is_point_or_list(value) or (is_expression(value) and as_components(value) is not None)
     if isinstance(name, Symbol) and node.operators == ("=",) and is_vector:
         return value
@@ -72,34 +126,23 @@ def strip_name(node: Node) -> Node:
     return node
 
 
-def as_point(node: Node) -> Sequence | None:
-    """Return the values of `x = 1, y = 2` (sorted by name) or of `x = y = 2` as a vector; None for other nodes."""
-    if isinstance(node, Sequence) and not node.opening and set(node.joined) <= {",", ";", "and"}:
-        named = [as_equation(item) for item in node.items]
-        pairs = [sides for sides in named if sides and len(sides) == 2 and isinstance(sides[0], Symbol)]
-        names = [sides[0].name for sides in pairs if isinstance(sides[0], Symbol)]
-        if len(pairs) < len(node.items) or len(set(names)) < len(names):
-            return None
-        ordered = [value for _, value in sorted(zip(names, (sides[1] for sides in pairs), strict=True), key=_get_name)]
-        return Sequence("<", tuple(ordered), ">", (",",) * (len(ordered) - 1))
+def _as_point(node: Node) -> Sequence | None:
+    """Return the values of `x = 1, y = 2` or of `x = y = 2` as a vector; None for other nodes."""
+    named = named_values(node) if isinstance(node, Sequence) else None
+    if named:
+        return Sequence("<", tuple(value for _, value in named), ">", (",",) * (len(named) - 1))
     sides = as_equation(node)
     if sides and len(sides) > 2 and all(isinstance(side, Symbol) for side in sides[:-1]) and not symbols(sides[-1]):
         return Sequence("<", (sides[-1],) * (len(sides) - 1), ">", (",",) * (len(sides) - 2))
     return None
 
 
-def _sort_coordinates(names: Sequence, value: Node) -> Node:
-    """Return a point with its coordinates sorted by their names."""
-    if not isinstance(value, Sequence) or value.opening != "(" or len(value.items) != len(names.items):
-        return value
-    letters = [name.name for name in names.items if isinstance(name, Symbol)]
-    return replace(
-        value, items=tuple(item for _, item in sorted(zip(letters, value.items, strict=True), key=_get_name))
-    )
-
-
 def _get_name(named: tuple[str, object]) -> str:
     return named[0]
+
+
+def _is_bracketed(node: Node) -> bool:
+    return isinstance(node, Sequence) and node.opening == "("
 
 
 def _is_point(node: Node) -> bool:

@@ -23,8 +23,11 @@ MAX_BETWEEN = 80
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _DELIMITERS = re.compile(r"\\\\|\([a-e]\)|\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
 """Text between two boxes that is ignored: delimiters of formulas, spaces and labels such as `(a)`."""
+_CONCLUDING = r"(?: +(?!other|second)[A-Za-z]+){0,4} +(?:answer|so|thus|hence|therefore|finally|total)\b"
+"""Words after "and" that announce another result rather than a further part of the same one."""
 _JOINT = re.compile(
-    r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b(?: +[A-Za-z]+){0,4})|(?P<sign>[/|-]))?"
+    r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b"
+    rf"(?!{_CONCLUDING})(?: +[A-Za-z]+){{0,4}})|(?P<sign>[/|-]))?"
     r"\s*(?:[A-Za-z]\w{0,3} *=)?\s*"
 )
 """Text that joins two boxes: a comma, words with "and" or "or", a sign, or nothing; then perhaps `x =`."""
@@ -37,7 +40,7 @@ _SEVERAL_BEFORE = re.compile(
 )
 """Text before a box whose values may be in any order: "the solutions are", "x ="."""
 _IN_BRACKETS = re.compile(r"[()\[\]=|]|\\(?:[{}]|in(?![a-z])|begin|[lr]angle)")
-_COMMA = re.compile(r"(?<![\d\\]),|(?<!\\),(?!\d{3})")
+_COMMA = re.compile(r"(?<![\d\\{]),|(?<![\\{]),(?!(?:\\[!, ]\s?)*\d{3}(?!\d))")
 _SUFFIX = re.compile(
     rf"\s*(?P<factor>\\?%|\\pi(?![A-Za-z])|\\sqrt\{{[^{{}}]{{1,20}}\}}|\\(?:times|cdot)\s?10\^\{{?-?\d{{1,3}}\}}?|\^\{{?\d{{1,3}}\}}?"
     rf"|\b(?:thousand|million|billion)\b)|{UNIT_AFTER}"

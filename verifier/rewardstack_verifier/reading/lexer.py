@@ -30,11 +30,15 @@ NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "ma
 The text of a mark is a single character, or `\\{`, `\\}`, `\\_` or `\\\\`.
 """
 
-_SEPARATOR = r"(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|(?:\\!){0,2},?(?:\\[,! ]\s?){1,2}|(?<!\.\d)[ ~])"
+_SEPARATOR = (
+    r"(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|(?:\\!){0,2},?(?:\\[,! ]\s?){1,2}|(?<!\.\d)[ ~](?!\d{3}\s?/\s?\d))"
+)
 """A pattern for separators between thousands."""
+_UNGROUPED = r"(?:,\d{3})*,(?:\d{1,2}(?!\d)|\d{4})"
+"""What does not follow separators between thousands: the commas of `1,100,20` separate the numbers of a list."""
 _TOKEN = re.compile(
     r"(?P<space>(?:\s|~|\\ )+)"
-    rf"|(?P<number>[1-9]\d{{0,2}}(?:{_SEPARATOR}\d{{3}}(?!\d))+(?:\.\d+)?"
+    rf"|(?P<number>(?<!\d,)[1-9]\d{{0,2}}(?:{_SEPARATOR}\d{{3}}(?!\d))+(?!(?<=,\d{{3}}){_UNGROUPED})(?:\.\d+)?"
     r"|(?:0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,}))(?!\d)"
     r"|[1-9]\d{0,2}(?:\.\d{3}){2,}(?!\d)|\d+\.(?=\\(?:overline|bar|dot)(?![a-z]))|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?|\.\d+)"
     r"|\\begin\s*\{(?P<begin>[a-z]*)\*?\}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
@@ -71,9 +72,15 @@ MAX_DEPTH = 40
 """Maximum nesting of brackets, fractions and functions."""
 END_OF_TOKENS = Token(END, "")
 """The token after the last one. It has the kind of `\\end{…}`, because both end a formula."""
+MAX_DOUBLE_FACTORIAL = 100
+"""Maximum integer whose double factorial is computed."""
 MAX_SETS = 50
 """Maximum number of unions, intersections and differences in a row."""
 _SCRIPT_MARKS = frozenset("^_'")
+_LETTERS_THAT_JOIN = frozenset(("e", "y", "o", "et", "ou"))
+"""Words between two items that may also be letters of a formula."""
+_NO_ITEM = _SCRIPT_MARKS | {*")]}+*/", "\\}"}
+"""Tokens at which no item of a list starts."""
 _STOPPING = word_set(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
 """Tokens that end a product of adjacent factors."""
 MAX_ROWS = 4
@@ -171,17 +178,20 @@ class _Parser:
     def _joins(self, token: Token) -> bool:
         """Return whether a token is "and" or a similar word.
 
-        A word of one letter, such as "y", must be upright. It must not be the last token, or have an exponent, an index
-        or a prime.
+        Foreign words that may be a product of letters, such as the Spanish "y" and the French "et", must have a space
+        before them and an item after them. "y" must also be upright.
         """
         if token.kind == COMMAND:
             return token.text in ("land", "lor")
         if token.kind != LETTERS or token.text not in JOINING:
             return False
         following = self._peek(1)
-        return len(token.text) > 1 or (
-            token.word and following is not END_OF_TOKENS and following.text not in _SCRIPT_MARKS
-        )
+        if token.text not in _LETTERS_THAT_JOIN:
+            return len(token.text) > 1 or (
+                token.word and following is not END_OF_TOKENS and following.text not in _SCRIPT_MARKS
+            )
+        is_word = token.spaced and (token.word or len(token.text) > 1)
+        return is_word and following is not END_OF_TOKENS and following.text not in _NO_ITEM
 
     def _relation(self) -> Node:
         sides, operators = [self._sets()], list[str]()
@@ -226,7 +236,14 @@ class _Parser:
         """Consume and return the operator between two sets; after an interval, the letter U is a union."""
         if isinstance(left, (Sequence, Combination)) and self._take("U"):
             return "cup"
+        if self._at_set_minus(left):
+            self._next()
+            return "setminus"
         return self._take("cup", "cap", "setminus")
+
+    def _at_set_minus(self, left: Node) -> bool:
+        """Return whether a set in braces is subtracted from the set `left`."""
+        return not is_expression(left) and self._peek().text == "-" and self._peek(1).text == "\\{"
 
     def _bracketed(self, opening: str) -> Node:
         closing = CLOSING[opening]
@@ -234,6 +251,10 @@ class _Parser:
             if opening == "\\{":
                 return NamedSet("empty")
             raise UnreadableError("empty brackets")
+        if opening == "\\{" and self._at_open_array():
+            self._next()
+            self._skip_columns()
+            return self._system()
         if opening == "\\{" and (builder := self._set_builder()):
             return builder
         items, joined = self._items(*closing)
@@ -269,7 +290,7 @@ class _Parser:
         first = self._product()
         if isinstance(first, Matrix):
             return self._sum_of_matrices(self._multiple(integer(-1), first) if sign == "-" else first)
-        if not sign and self._peek().text not in SIGNS:
+        if not sign and (self._peek().text not in SIGNS or self._at_set_minus(first)):
             return first
         total = add_term(sign or "+", None, require_expression(first))
         while (sign := self._take(*SIGNS)) and not self._ends():
@@ -383,13 +404,14 @@ class _Parser:
 
     def _postfix(self, node: Node) -> Node:
         while True:
-            if isinstance(node, Sequence) and self._at_transpose():
+            if isinstance(node, (Matrix, Sequence)) and self._at_transpose():
                 self._at += 2
-                node = Matrix(tuple((item,) for item in node.items))
+                rows = node.rows if isinstance(node, Matrix) else (node.items,)
+                node = Matrix(tuple(zip(*rows, strict=True)))
             elif self._take("^"):
                 node = self._power_of(require_expression(node))
             elif self._take("!"):
-                node = Apply("factorial", (require_expression(node),))
+                node = self._factorial(require_expression(node))
             elif self._take("degree"):
                 node = Apply("degree", (require_expression(node),))
             elif self._take("%"):
@@ -407,6 +429,13 @@ class _Parser:
             return self._argument()
         self._at += len(word)
         return integer(int(value))
+
+    def _factorial(self, node: Expression) -> Expression:
+        """Return the factorial, or the double factorial of a small integer (the product of every second number)."""
+        if self._peek().text == "!" and is_integer(node) and 0 <= node.value <= MAX_DOUBLE_FACTORIAL:
+            self._next()
+            return integer(math.prod(range(int(node.value), 0, -2)))
+        return Apply("factorial", (node,))
 
     def _at_transpose(self) -> bool:
         return self._peek().text == "^" and self._peek(1).text in ("T", "top")
@@ -574,9 +603,24 @@ class _Parser:
             return parse_piecewise(rows, lambda row: type(self)(row).parse_all())
         self._tokens[self._at : end] = [token for token in rows if token.text != "&"]
         items, joined = self._items()
+        self._take(".")
         if self._next().kind != END:
             raise UnreadableError("a system with something other than relations")
         return Sequence("", tuple(items), "", tuple(joined))
+
+    def _at_open_array(self) -> bool:
+        """Return whether an array follows that no closing brace follows, as the rows of a system."""
+        if (self._peek().kind, self._peek().text) != (BEGIN, "array"):
+            return False
+        end = next((at for at in range(self._at, len(self._tokens)) if self._tokens[at].kind == END), self._at)
+        return self._peek(end + 1 - self._at).text != "\\}"
+
+    def _skip_columns(self) -> None:
+        """Consume the column specification of an array, if it has one."""
+        if self._take("{"):
+            while not self._take("}"):
+                if self._next() is END_OF_TOKENS:
+                    raise UnreadableError("an array that is not closed")
 
     def _determinant(self) -> Expression:
         rows = self._rows(DETERMINANT).rows
@@ -585,10 +629,8 @@ class _Parser:
         return determinant([[require_expression(entry) for entry in row] for row in rows])
 
     def _rows(self, environment: str) -> Matrix:
-        if environment == "array" and self._take("{"):
-            while not self._take("}"):
-                if self._next() is END_OF_TOKENS:
-                    raise UnreadableError("an array that is not closed")
+        if environment == "array":
+            self._skip_columns()
         rows: list[list[Node]] = [[]]
         while self._peek().kind != END:
             if self._take("\\\\"):

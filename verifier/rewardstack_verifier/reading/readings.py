@@ -81,6 +81,8 @@ WORDED: tuple[Read, ...] = (
 _IN_BRACKETS = re.compile(r"[\[({]\s*-?\d{1,3},\d{3}(?!\d)")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 """A comma before three digits. In brackets, the comma may separate two numbers: `[45,103)`."""
+_EULER = re.compile(r"(?<![\d.])(\d{1,9})e(?=[+-]\d(?!\d))")
+"""A number before Euler's number: `2e-1` may be a difference, or a number in scientific notation."""
 CACHED_TEXTS = 1024
 """Number of texts whose readings are cached. Several responses share a reference, so a cache saves time."""
 UNNAMED = Symbol("")
@@ -104,6 +106,9 @@ def parse_readings(text: str) -> tuple[Node, ...]:
     if _IN_BRACKETS.search(text):
         with suppress(UnreadableError):
             found += _read(drop_remarks(tokenize(_THOUSANDS.sub(", ", text))))
+    if _EULER.search(text):
+        with suppress(UnreadableError):
+            found += _read(drop_remarks(tokenize(_EULER.sub(r"\1 e ", text))))
     if not found:
         with suppress(UnreadableError):
             found.append(parse_remark(tokens))

@@ -78,13 +78,18 @@ def _drop_parentheses(tokens: list[Token]) -> list[Token]:
         if not end or tokens[at - 1].kind == COMMAND or tokens[at - 1].text in _APPLIED:
             continue
         inside = tokens[at + 1 : end]
-        is_argument = len(inside) == 1 and len(inside[0].text) == 1 and inside[0].text.isascii()
+        kept = inside if parse_unit(inside)[1] == len(inside) else []
+        is_argument = _is_product(inside) and not tokens[at].spaced and (len(inside[0].text) == 1 or not kept)
         if not is_argument and all(_is_word(token) for token in inside) and not _RETRACTING & {*_to_lower(inside)}:
-            kept = inside if parse_unit(inside)[1] == len(inside) else []
             value = numerals.parse_number_words([*_to_lower(inside)])
             if value is None or (tokens[at - 1].kind == NUMBER and tokens[at - 1].text == str(value)):
                 return [*tokens[:at], *kept, *tokens[end + 1 :]]
     return tokens
+
+
+def _is_product(tokens: list[Token]) -> bool:
+    """Return whether tokens are a letter, or may be a product of up to three letters, as in `2(ab)`."""
+    return len(tokens) == 1 and len(tokens[0].text) <= 3 and tokens[0].text.isascii() and not tokens[0].word
 
 
 def _is_word(token: Token) -> bool:
