@@ -91,7 +91,7 @@ async def score_in_order(
 
 
 async def score_piece(rows: list[Row], score: ScoreRows) -> Piece:
-    """Score `rows`; an error becomes part of the piece, and names file and position if it is about rows."""
+    """Score `rows`; an error becomes part of the piece, and names the rows that caused it, if any."""
     try:
         return Piece(rows, await score(rows))
     except ScoringError as error:
@@ -100,8 +100,8 @@ async def score_piece(rows: list[Row], score: ScoreRows) -> Piece:
         message = f"{rows[len(scored_before)].location}: {failed.status}: {failed.reason}"
         return Piece(rows, scored_before, ScoringError(message, error.scores))
     except BudgetError as error:
-        # Keep only the scores before the first `failed` or `fallback`. If the budget refused a part of a composite, its
-        # score is a `fallback`.
+        # Keep only the scores before the first `failed` or `fallback`. A composite is a `fallback` if the budget
+        # refused one of its parts.
         return Piece(rows, list(takewhile(lambda one: one.status in ("ok", "unscored"), error.scores)), error)
     except ConfigError as error:
         if not (error.field or "").startswith("extra_info"):

@@ -1,4 +1,4 @@
-"""Read the version of the project from the client, and write it to every other file that contains it.
+"""Read the version of the project from the client; `make settings` writes it to all other files that contain it.
 
 To release another version, change `__version__` in `client/rewardstack/__init__.py` and run `make settings`.
 """

@@ -1,6 +1,6 @@
 """Check that the stack can start, before `make up` installs or starts anything.
 
-All problems are reported together, each with its remedy. The checks need no packages.
+Most problems are reported together, each with its remedy. The checks need no packages.
 """
 
 from __future__ import annotations

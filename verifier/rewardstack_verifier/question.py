@@ -1,4 +1,4 @@
-"""Read a response in linear time, and return the question to decide: `ask`. No algebra library is loaded."""
+"""Read the answer of a response, and pair it with the references (`ask`), in linear time and without algebra."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MAX_CACHED_LENGTH = 200
 MAX_LENGTH_RATIO = 4
 """An answer that `bounds` refuses is compared as text if it is not much longer than the reference.
 
-Its maximum length is this number times the length of the reference, plus `MAX_CACHED_LENGTH`.
+Its maximum length is this number times the length of the reference, plus 200 characters (`MAX_CACHED_LENGTH`).
 """
 CACHED_REFERENCES = 2048
 """Number of references whose answers are cached."""
 
 
 class Ruling(NamedTuple):
-    """The verdict on a response inside this package; `api.Verdict` adds the answer and how it was compared.
+    """The verdict on a response, as this package uses it; `api.Verdict` adds the answer and how it was compared.
 
     Args:
         right: whether the response is right; None if the references do not allow a verdict.

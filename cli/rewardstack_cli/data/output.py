@@ -80,7 +80,7 @@ class ScoreFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, Exception) and not os.fstat(self._file.fileno()).st_size:
-            self.path.unlink(missing_ok=True)  # an error leaves no file without rows
+            self.path.unlink(missing_ok=True)  # after an error, remove a file without rows
         for file in (*self._replaced_files, self._file):
             file.close()
 
@@ -160,8 +160,8 @@ class ScoreFile:
             try:
                 yield rewriter
             finally:
-                # Keep the old file open, and thus locked. A run that opened it before the replacement must not be able
-                # to lock it.
+                # Keep the replaced file open, and thus locked. Otherwise another run that has opened it already would
+                # lock it, and write to a file that no longer has a name.
                 self._replaced_files.append(self._file)
                 self._file = rewriter.finish()
                 path.replace(self.path)

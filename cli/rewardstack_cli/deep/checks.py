@@ -48,7 +48,7 @@ class CheckResult(NamedTuple):
         check: name of the check.
         result: `ok`, `left out` or `FAILED`.
         seconds: duration of the check in seconds.
-        found: result for display.
+        found: what the check found, for display.
         problem: the problem; None if there is none.
     """
 

@@ -1,4 +1,4 @@
-"""Probe a reward model: which model the server serves, and whether it returns raw logits or step probabilities."""
+"""Probe a reward model: which model the server serves, and whether it returns the numbers that its scores need."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
@@ -197,7 +198,7 @@ class RewardModelScorer(Relayable[Sample]):
     def portable(self, item: Item, sample: Sample) -> Item:
         """Return the item with only the conversation in `extra_info`, in plain JSON types."""
         extra = {name: plain(item.extra[name]) for name in READ_FIELDS if name in item.extra}
-        return Item(item.solution, (), extra, item.data_source)
+        return replace(item, references=(), extra=extra)
 
     async def quote(self, samples: Sequence[Sample], context: Context) -> Usage:
         """Return the estimated usage; sends no request."""

@@ -422,7 +422,7 @@ class _Parser:
                 return node
 
     def _base(self) -> Expression:
-        """Parse the subscript of a number, its base: digits or a number word."""
+        """Parse the base of a number, which is written as its subscript: digits or a number word."""
         word = [self._peek(at) for at in range(3)]
         value = numerals.parse_number_words([word[1].text]) if (word[0].text, word[2].text) == ("{", "}") else None
         if value is None or word[1].kind != LETTERS:
@@ -506,7 +506,7 @@ class _Parser:
         return Apply("root", (self._argument(is_whole=True), index))
 
     def _over_index(self, operation: str) -> Expression:
-        """Parse a sum or product over an index; its body is the product after the range."""
+        """Parse a sum or product over an index. Its body is the factors after the range."""
         self._expect("_")
         self._expect("{")
         indices, self._indices = self._indices, self._indices | {self._peek().text}
@@ -776,7 +776,7 @@ class _Parser:
                 return name + below + above + primes
 
     def _subscript_text(self) -> str:
-        """Parse a subscript and return its letters, digits and signs without fonts."""
+        """Parse a subscript; return its letters, digits and signs without font commands."""
         token = self._peek()
         if token.text == "{":
             return self._subscript_group()
@@ -868,7 +868,7 @@ class _Parser:
         return found
 
     def _inside(self, read: Callable[[], T]) -> T:
-        """Call `read` inside brackets, where a bar opens an absolute value again, and return its result."""
+        """Call `read` for a part in which a bar opens an absolute value, as in brackets, and return its result."""
         bars, self._bars = self._bars, 0
         try:
             return self._nested(read)

@@ -1,4 +1,4 @@
-"""A thread pool that answers requests, up to a limit. Requests that only wait (`lend_thread`) do not count."""
+"""A thread pool that answers a limited number of requests at a time, not counting those that wait (`lend_thread`)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Threads:
         """Do nothing: gunicorn's worker waits for requests in flight, and the threads end with the process."""
 
     def _start(self) -> None:
-        """Wake an idle thread, or start a new one. The caller has already adjusted `_free` for this thread."""
+        """Wake an idle thread, or start a new one. This leaves `_free` to the caller."""
         if self._idle:
             self._idle -= 1
             self._wake.put(None)

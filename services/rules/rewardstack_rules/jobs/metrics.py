@@ -22,7 +22,7 @@ COUNTERS = {
         ("submitted", "finished", "failed", "canceled"),
     ),
     "rewardstack_job_chunks": (
-        "Chunks of jobs: `committed`; `duplicate`: committed before; `retried`; `dropped`: the job had ended.",
+        "Chunks of jobs: `committed`, `duplicate` (already committed), `retried`, or `dropped` (the job had ended).",
         "event",
         "chunks_",
         ("committed", "duplicate", "retried", "dropped"),

@@ -10,9 +10,9 @@ The keys of a job are:
   name of the attempt that holds the lease, and the end of the lease
 
 Each tenant has a list `ended` of its last 20 jobs that have ended. If the tenant's bytes are limited, two more keys
-count its samples and results: `held`, a sorted set of jobs by the time at which their data expires, and `bytes`, a hash
-with the bytes of each job and their sum (`all`). A job is in both or in neither. The scripts use the clock of Redis, so
-the clocks of workers need not agree.
+measure its samples and results: `bytes`, a hash with the bytes of each job and their sum (`all`), and `held`, a sorted
+set of jobs by the time at which their data expires. A job is in both or in neither. The scripts use the clock of Redis,
+so the clocks of workers need not agree.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ such option, both are empty. In `meta`, `field` is the option that is invalid in
 or empty if there is no such option.
 
 A job has failed if all its samples are `failed`. A job of several samples has also failed if the same option is invalid
-in all samples. The job's error is then the `reason` of the chunk that was committed first."""
+in all samples; only such a job has an error, the `reason` of the chunk that was committed first."""
 
 CANCEL = FINISHING + "if is_open() then close('canceled') return 1 end return 0"
 """Cancel a job, so that no more chunks are started or committed. Return 0 if it has already ended."""

@@ -24,8 +24,8 @@ from rewardstack_rules.scoring.cancellation import always_wanted
 
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
-"""Bytes charged for a sample in addition to its text. A sample, its score and its part of the reply take up to 3 kB of
-memory, and a charged byte means about four bytes of memory (`admission.VALUE_BYTES`)."""
+"""Bytes charged for a sample in addition to its text. `admission` charges about a quarter of the memory that a request
+takes; a sample, its score and its part of the reply take 2 to 3 kB."""
 EXPLANATION_COPIES = 8
 """Approximate number of copies of a sample's text in memory during an explanation."""
 OTHER_NAMES = ("type", "data_source")
@@ -41,7 +41,7 @@ def get_source(body: Mapping[str, Any]) -> str:
     settings.
 
     Raises:
-        ApiError: 400; the reward type is not a string, or its name is wrong in the query.
+        ApiError: 400; the reward type is not a string, or the query misspells the parameter `reward_type`.
         UnknownSourceError: the reward type is unknown; the message lists the known ones.
     """
     here = context()
