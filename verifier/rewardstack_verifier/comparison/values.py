@@ -66,11 +66,11 @@ def _equal_expressions(answer: Expression, reference: Expression) -> bool:
     """
     if answer == reference:
         return True
-    has_constants = arbitrary_constants(answer) or arbitrary_constants(reference)
-    if has_constants or have_other_constants(answer, reference):
-        decided = same(answer, reference) or equal_families(answer, reference)
-    else:
-        decided = same(answer, reference)
+    decided = same(answer, reference)
+    if not decided and (
+        arbitrary_constants(answer) or arbitrary_constants(reference) or have_other_constants(answer, reference)
+    ):
+        decided = equal_families(answer, reference)
     if decided is None:
         trace(UNDECIDED)
     tolerance = current_tolerance()

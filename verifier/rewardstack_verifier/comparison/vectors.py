@@ -89,8 +89,7 @@ def _sort_coordinates(node: Node, names: tuple[str, ...]) -> Node:
     """
     if isinstance(node, Relation):
         own = _coordinate_names(node)
-        name, value = (_sort_coordinates(side, own) for side in node.sides) if own else node.sides[:2]
-        return Relation(node.operators, (name, value)) if own else node
+        return replace(node, sides=tuple(_sort_coordinates(side, own) for side in node.sides)) if own else node
     if not isinstance(node, Sequence):
         return node
     if node.opening == "(" and len(node.items) == len(names):

@@ -83,6 +83,8 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 """A comma before three digits. In brackets, the comma may separate two numbers: `[45,103)`."""
 _EULER = re.compile(r"(?<![\d.])(\d{1,9})e(?=[+-]\d(?!\d))")
 """A number before Euler's number: `2e-1` may be a difference, or a number in scientific notation."""
+_OTHER_SPELLINGS = ((_IN_BRACKETS, _THOUSANDS, ", "), (_EULER, _EULER, r"\1 e "))
+"""Second readings: a text that matches the first pattern is also read with the second pattern replaced."""
 CACHED_TEXTS = 1024
 """Number of texts whose readings are cached. Several responses share a reference, so a cache saves time."""
 UNNAMED = Symbol("")
@@ -103,12 +105,10 @@ def parse_readings(text: str) -> tuple[Node, ...]:
     found = _read(tokens)
     if lexed and lexed[0].text == "approx":
         found = [Relation(("~",), (UNNAMED, node)) if is_expression(node) else node for node in found]
-    if _IN_BRACKETS.search(text):
-        with suppress(UnreadableError):
-            found += _read(drop_remarks(tokenize(_THOUSANDS.sub(", ", text))))
-    if _EULER.search(text):
-        with suppress(UnreadableError):
-            found += _read(drop_remarks(tokenize(_EULER.sub(r"\1 e ", text))))
+    for found_in, replaced, replacement in _OTHER_SPELLINGS:
+        if found_in.search(text):
+            with suppress(UnreadableError):
+                found += _read(drop_remarks(tokenize(replaced.sub(replacement, text))))
     if not found:
         with suppress(UnreadableError):
             found.append(parse_remark(tokens))

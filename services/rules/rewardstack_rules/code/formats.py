@@ -35,7 +35,6 @@ TEST_PROGRAM = re.compile(r"\bassert\b|\bdef test_|\bdef check\(")
 """Text that is recognized as a test program."""
 CAN_FAIL = re.compile(rf"{TEST_PROGRAM.pattern}|assert|\braise\b|\bexit\(")
 """What test programs contain, even those in a field for tests."""
-NO_ASSERT = "the tests contain no `assert`, so that every response would pass them"
 KIT = "test_cases_kit"
 """Field with an object that may have one of the fields `CHECKERS` (HardTests)."""
 CALL_JUDGE = """
@@ -271,7 +270,7 @@ def _of_program(text: str) -> Problem:
 def _of_programs(tests: Sequence[str], setup: str = "") -> Problem:
     """Return the problem for test programs; raise TestsError if any response would pass all of them."""
     if tests and not any(map(CAN_FAIL.search, [setup, *tests])):
-        raise TestsError(NO_ASSERT)
+        raise TestsError("the tests contain no `assert`, so that every response would pass them")
     return Problem(setup=setup, tests=[*tests])
 
 
@@ -428,8 +427,6 @@ def _of_test(value: Mapping[str, Any]) -> Problem:
         raise TestsError("`test` and `entry_point` must be strings")
     if entry and not (entry.isidentifier() and len(entry) <= MAX_NAME):
         raise TestsError("`entry_point` is not the name of a function")
-    if not CAN_FAIL.search(test):
-        raise TestsError(NO_ASSERT)
     return _with_check(test, entry)
 
 
@@ -440,7 +437,7 @@ def _with_check(test: str, entry: str) -> Problem:
     """
     if entry and re.search(r"^def check\(", test, re.MULTILINE):
         test = f"{test}\ncheck({entry})\n"
-    return Problem(tests=[test], entry=entry)
+    return replace(_of_programs([test]), entry=entry)
 
 
 def _of_live_code_bench(value: Mapping[str, Any]) -> Problem:

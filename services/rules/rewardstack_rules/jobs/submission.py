@@ -89,7 +89,8 @@ class Submission:
             RequestError: as in `write`.
             Exception: anything that iterating over `requests` raises.
         """
-        self.chunks = sum(1 for _ in self._chunks(requests))
+        for _ in self._chunks(requests):
+            pass
 
     def _store(self, chunk: list[Request]) -> None:
         self._check_memory()
@@ -102,7 +103,6 @@ class Submission:
             raise too_many_bytes(self._limit_bytes)
         self.bytes += len(data)
         self.starts.append(self.items)
-        self.chunks += 1
         self.items += len(chunk)
 
     def _check_memory(self) -> None:
@@ -124,7 +124,9 @@ class Submission:
         chunks = split_batches(
             sized, self._chunk_size, itemgetter(1), CHUNK_CHARACTERS, lambda pair: self._group_of(pair[0])
         )
-        return ([request for request, _ in chunk] for chunk in chunks)
+        for chunk in chunks:
+            self.chunks += 1
+            yield [request for request, _ in chunk]
 
     def _add(self, request: Request) -> int:
         """Add a sample to the digest and to `sources`; return its number of characters."""
