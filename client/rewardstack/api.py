@@ -215,8 +215,9 @@ def register_route(name: str, spec: object) -> None:
         RouteError: the definition is malformed, or a route of this name exists.
     """
     with import_lock:
-        from rewardstack import client
-    client.register_route(name, spec)
+        from rewardstack.client import register
+        from rewardstack.routing.syntax import parse_route
+    register(parse_route(name, spec))
 
 
 def register_judge(name: str, table: Mapping[str, Any]) -> None:
@@ -230,8 +231,10 @@ def register_judge(name: str, table: Mapping[str, Any]) -> None:
         RouteError: the definition is malformed, or a route of this name exists.
     """
     with import_lock:
-        from rewardstack import client
-    client.register_judge(name, table)
+        from rewardstack.client import register
+        from rewardstack.routing.judges import parse_judge
+        from rewardstack.routing.syntax import judge_route
+    register(judge_route(parse_judge(name, table)))
 
 
 def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
@@ -245,8 +248,9 @@ def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
         RouteError: the definition is malformed, or a route of this name exists.
     """
     with import_lock:
-        from rewardstack import client
-    client.register_reward_model(name, table)
+        from rewardstack.client import register
+        from rewardstack.routing.syntax import reward_model_route
+    register(reward_model_route(name, table))
 
 
 def check_groups(requests: Sequence[Request], remedy: str, threads: int | None = None) -> None:
@@ -270,10 +274,11 @@ def check_groups(requests: Sequence[Request], remedy: str, threads: int | None =
 def _score(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
     """Return the scores under the current settings; the caller has validated the options."""
     with import_lock:
-        from rewardstack.client import score_from_env
+        from rewardstack.client import score_on_loop
         from rewardstack.core.event_loop import run
+        from rewardstack.settings import Settings
     try:
-        return run(score_from_env(requests, on_error, timeout))
+        return run(score_on_loop(requests, Settings.from_env(), on_error, timeout))
     except USER_ERRORS as error:
         raise _without_traceback(error) from error.__cause__
 
@@ -281,10 +286,11 @@ def _score(requests: list[Request], on_error: OnError | None, timeout: float | N
 async def _ascore(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
     """Return the scores without blocking the running event loop; see `_score`."""
     with import_lock:
-        from rewardstack.client import score_from_env
+        from rewardstack.client import score_on_loop
         from rewardstack.core.event_loop import run_async
+        from rewardstack.settings import Settings
     try:
-        return await run_async(score_from_env(requests, on_error, timeout))
+        return await run_async(score_on_loop(requests, Settings.from_env(), on_error, timeout))
     except USER_ERRORS as error:
         raise _without_traceback(error) from error.__cause__
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
@@ -24,7 +24,6 @@ from rewardstack.core.imports import import_lock
 from rewardstack.errors import ConfigError, RequestError
 from rewardstack.pipeline.items import GROUP_SIZE
 from rewardstack.pipeline.pipeline import Pipeline
-from rewardstack.routing.judges import NamedJudge, parse_judge
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
 from rewardstack.score import OnError, Request, Score
 from rewardstack.scorers.factory import Backends
@@ -87,31 +86,14 @@ def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) ->
     return Pipeline(routes, backends.scorers(settings, cache, tenant, routes), cache, tenant)
 
 
-def register_route(name: str, spec: object) -> None:
-    """Add a route to this process's route table; see `api.register_route`."""
-    with import_lock:
-        from rewardstack.routing.syntax import parse_route
-    _register(parse_route(name, spec))
+def register(route: Route) -> None:
+    """Add a route to this process's route table.
 
-
-def register_judge(name: str, table: Mapping[str, Any]) -> None:
-    """Add a judge to this process's route table; see `api.register_judge`."""
-    with import_lock:
-        from rewardstack.routing.syntax import judge_route
-    judge = parse_judge(name, table)
-    _check_judges([judge])
-    _register(judge_route(judge))
-
-
-def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
-    """Add a reward model to this process's route table; see `api.register_reward_model`."""
-    with import_lock:
-        from rewardstack.routing.syntax import reward_model_route
-    _register(reward_model_route(name, table))
-
-
-def _register(route: Route) -> None:
-    RouteTable([*builtin_routes(), *_registered.values(), route]).check_judges()
+    Raises:
+        RouteError: a route of this name exists, or the options of its judge are invalid.
+    """
+    routes = RouteTable([*builtin_routes(), *_registered.values(), route])
+    _check_judges(routes)
     _registered[route.name] = route
 
 
@@ -119,8 +101,7 @@ def route_table(settings: Settings) -> RouteTable:
     """Return all routes: built-in, from routes files, and registered; raise RouteError if one is invalid."""
     routes = RouteTable([*builtin_routes(), *_load_route_files(settings), *_registered.values()])
     routes.check()
-    _check_judges(routes.judges.values())
-    routes.check_judges()
+    _check_judges(routes)
     routes.check_policies()
     return routes
 
@@ -133,24 +114,14 @@ def _load_route_files(settings: Settings) -> list[Route]:
     return [route for path in settings.routes_files for route in load_routes(path)]
 
 
-def _check_judges(judges: Collection[NamedJudge]) -> None:
-    """Raise RouteError if the options of a judge are invalid."""
-    if judges:
+def _check_judges(routes: RouteTable) -> None:
+    """Raise RouteError if the options of a judge, or its references to other routes, are invalid."""
+    if routes.judges:
         with import_lock:
             from rewardstack.scorers.judge import check_named_judge
-        for judge in judges:
+        for judge in routes.judges.values():
             check_named_judge(judge)
-
-
-def score_from_env(
-    requests: Sequence[Request], on_error: OnError | None, limit: float | None
-) -> Coroutine[Any, Any, list[Score]]:
-    """Return a coroutine that scores requests with the settings in the environment; see `score_on_loop`.
-
-    Raises:
-        SettingsError: a setting is malformed.
-    """
-    return score_on_loop(requests, Settings.from_env(), on_error, limit)
+    routes.check_judges()
 
 
 async def score_on_loop(

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.launch import supervisor_handle
 
 MakeClient = Callable[..., IsolationClient]
+
+
+async def run_all(client: IsolationClient, tasks: Sequence[Mapping[str, Any]], **options: Any) -> list[dict[str, Any]]:
+    """Run tasks at the same time, and return their results in order; the options are those of `run`."""
+    return await asyncio.gather(*(client.run(task, **options) for task in tasks))
 
 
 def directory_of(client: IsolationClient) -> Path:

@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from rewardstack_rules.isolation.client import IsolationClient
-from tests.isolation.processes import MakeClient, below, until, zygote_of
+from tests.isolation.processes import MakeClient, below, run_all, until, zygote_of
 from tests.support.waiting import eventually
 
 ORDINARY = [{"with": number} for number in range(200)]
@@ -19,9 +19,9 @@ ANSWERS = [{"value": number} for number in range(200)]
 
 async def test_hogs_and_others(client: IsolationClient) -> None:
     """Eight tasks that never end do so at their deadline, and 200 ordinary ones pass meanwhile."""
-    hogs = asyncio.create_task(client.run([{"do": "loop"}, {"do": "hang"}] * 4, timeout=1))
+    hogs = asyncio.create_task(run_all(client, [{"do": "loop"}, {"do": "hang"}] * 4, timeout=1))
     await until(client, lambda stats: stats["busy"] > 0)
-    assert await client.run(ORDINARY, timeout=5) == ANSWERS
+    assert await run_all(client, ORDINARY, timeout=5) == ANSWERS
     assert not hogs.done()
     assert await hogs == [{"error": "timeout"}] * 8
 
@@ -29,34 +29,26 @@ async def test_hogs_and_others(client: IsolationClient) -> None:
 async def test_own_deadlines(client: IsolationClient) -> None:
     """Tasks of two calls have two deadlines."""
     short, long = await asyncio.gather(
-        client.run([{"do": "sleep", "with": 0.5}], timeout=0.05), client.run([{"do": "sleep", "with": 0.5}], timeout=5)
+        client.run({"do": "sleep", "with": 0.5}, timeout=0.05), client.run({"do": "sleep", "with": 0.5}, timeout=5)
     )
-    assert (short, long) == ([{"error": "timeout"}], [{"value": 0.5}])
+    assert (short, long) == ({"error": "timeout"}, {"value": 0.5})
 
 
 async def test_waiting_does_not_count(make_client: MakeClient) -> None:
     """Twenty tasks of 0.05 s on one child all end well with 0.5 s each, though the last waits for a second."""
     client = make_client(fast=1)
-    assert await client.run([{"do": "sleep", "with": 0.05}] * 20, timeout=0.5) == [{"value": 0.05}] * 20
-
-
-async def test_limit(make_client: MakeClient) -> None:
-    """At the limit of the call, finished tasks keep their result, the others have timed out, and none keeps running."""
-    client = make_client(fast=1, slow=1)
-    results = await client.run([{"with": 1}, {"do": "loop"}, {"do": "loop"}], timeout=60, limit=0.5)
-    assert results == [{"value": 1}, {"error": "timeout"}, {"error": "timeout"}]
-    await _idle(client)
+    assert await run_all(client, [{"do": "sleep", "with": 0.05}] * 20, timeout=0.5) == [{"value": 0.05}] * 20
 
 
 async def test_cancel(client: IsolationClient) -> None:
     """Cancelling a call ends its tasks, running or waiting, in either pool."""
-    call = asyncio.create_task(client.run([{"do": "loop"}] * 20, timeout=60))
+    call = asyncio.create_task(run_all(client, [{"do": "loop"}] * 20, timeout=60))
     await asyncio.sleep(0.5)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
     await _idle(client)
-    assert await client.run(ORDINARY, timeout=5) == ANSWERS
+    assert await run_all(client, ORDINARY, timeout=5) == ANSWERS
 
 
 async def test_client_gone(client: IsolationClient) -> None:
@@ -64,7 +56,7 @@ async def test_client_gone(client: IsolationClient) -> None:
     user = os.fork()
     if user == 0:
         with contextlib.suppress(BaseException):
-            asyncio.run(client.run([{"do": "loop"}] * 20, timeout=60))
+            asyncio.run(run_all(client, [{"do": "loop"}] * 20, timeout=60))
         os._exit(0)
     await until(client, lambda stats: stats["slow"] == 2 and stats["slow_queued"] > 0)
     os.kill(user, signal.SIGKILL)
@@ -74,7 +66,7 @@ async def test_client_gone(client: IsolationClient) -> None:
 
 async def test_killed_for_good(client: IsolationClient) -> None:
     """The processes of tasks that ran out of time are gone, not only forgotten."""
-    await client.run([{"do": "hang"}] * 6, timeout=0.2)
+    await run_all(client, [{"do": "hang"}] * 6, timeout=0.2)
     zygote = await zygote_of(client)
     eventually(lambda: len(below(zygote)) == 2)
 

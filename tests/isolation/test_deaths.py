@@ -7,14 +7,14 @@ import os
 import signal
 
 from rewardstack_rules.isolation.client import IsolationClient
-from tests.isolation.processes import alive, below, zygote_of
+from tests.isolation.processes import alive, below, run_all, zygote_of
 from tests.support.waiting import eventually
 
 TASKS = [{"do": "burn", "with": 0.002}] * 300
 
 
 async def _load(client: IsolationClient) -> list[dict]:
-    calls = [client.run(TASKS[:100], timeout=5) for _ in range(3)]
+    calls = [run_all(client, TASKS[:100], timeout=5) for _ in range(3)]
     return [result for results in await asyncio.gather(*calls) for result in results]
 
 
@@ -33,7 +33,7 @@ async def test_child_killed(client: IsolationClient) -> None:
 
 async def test_zygote_killed(client: IsolationClient) -> None:
     """A killed zygote costs no task: what ran starts over, also in the slow pool."""
-    slow = asyncio.create_task(client.run([{"do": "sleep", "with": 0.5}] * 4, timeout=5))
+    slow = asyncio.create_task(run_all(client, [{"do": "sleep", "with": 0.5}] * 4, timeout=5))
     load = asyncio.create_task(_load(client))
     for _ in range(3):
         await asyncio.sleep(0.2)
@@ -56,22 +56,22 @@ async def test_supervisor_killed(client: IsolationClient) -> None:
 
 async def test_nothing_survives_the_supervisor(client: IsolationClient) -> None:
     """A killed supervisor takes along children that are in the middle of an endless task."""
-    hogs = asyncio.create_task(client.run([{"do": "hang"}] * 4, timeout=60))
+    hogs = asyncio.create_task(run_all(client, [{"do": "hang"}] * 4, timeout=60))
     zygote = await zygote_of(client)
     await asyncio.to_thread(eventually, lambda: len(below(zygote)) == 4)
     processes = [zygote, *below(zygote)]
     os.kill((await client.stats())["pid"], signal.SIGKILL)
     hogs.cancel()
     eventually(lambda: not any(map(alive, processes)))
-    assert await client.run([{"with": 1}], timeout=5) == [{"value": 1}]
+    assert await client.run({"with": 1}, timeout=5) == {"value": 1}
 
 
 async def test_no_zombies(client: IsolationClient) -> None:
     """Whatever was killed is reaped: below the supervisor stand the zygote and its children, all alive."""
-    await client.run([{"do": "exit", "with": 1}, {"do": "segfault"}, {"do": "loop"}] * 3, timeout=0.2)
+    await run_all(client, [{"do": "exit", "with": 1}, {"do": "segfault"}, {"do": "loop"}] * 3, timeout=0.2)
     os.kill(await zygote_of(client), signal.SIGKILL)
-    await client.run([{"do": "loop"}] * 3, timeout=0.2)
-    await client.run([{}] * 10, timeout=1)
+    await run_all(client, [{"do": "loop"}] * 3, timeout=0.2)
+    await run_all(client, [{}] * 10, timeout=1)
     zygote = await zygote_of(client)
     eventually(lambda: len(below(zygote)) == 2)
     processes = below(zygote)

@@ -17,7 +17,7 @@ import pytest
 from rewardstack_rules.isolation import watch
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.watch import TICK, Watchdog
-from tests.isolation.processes import alive, below, stat_of, zygote_of
+from tests.isolation.processes import alive, below, run_all, stat_of, zygote_of
 from tests.support.waiting import eventually
 
 TASKS = [{"with": number} for number in range(200)]
@@ -33,7 +33,7 @@ async def test_supervisor_stopped(client: IsolationClient) -> None:
     old = [supervisor, zygote, *below(zygote)]
     os.kill(supervisor, signal.SIGSTOP)
 
-    assert await asyncio.wait_for(client.run(TASKS, timeout=5), 30) == ANSWERS
+    assert await asyncio.wait_for(run_all(client, TASKS, timeout=5), 30) == ANSWERS
 
     assert (await client.stats())["pid"] != supervisor
     eventually(lambda: not any(map(alive, old)))
@@ -44,10 +44,10 @@ async def test_zygote_stopped(client: IsolationClient) -> None:
     supervisor, zygote = (await client.stats())["pid"], await zygote_of(client)
     os.kill(zygote, signal.SIGSTOP)
 
-    deaths = await asyncio.wait_for(client.run([{"do": "exit", "with": 1}] * 4, timeout=5), 30)
+    deaths = await asyncio.wait_for(run_all(client, [{"do": "exit", "with": 1}] * 4, timeout=5), 30)
 
     assert deaths == [{"error": "killed"}] * 4
-    assert await client.run(TASKS, timeout=5) == ANSWERS
+    assert await run_all(client, TASKS, timeout=5) == ANSWERS
     assert (await client.stats())["pid"] == supervisor
     assert not alive(zygote)
 
@@ -57,7 +57,7 @@ async def test_programs_left_behind(client: IsolationClient, which: str) -> None
     """Programs that a function left behind end with its zygote, and hold up neither supervisor nor watcher."""
     supervisor, zygote = (await client.stats())["pid"], await zygote_of(client)
     watcher = int(stat_of(supervisor)[1])
-    [left] = await client.run([{"do": "leave_behind"}], timeout=5)
+    left = await client.run({"do": "leave_behind"}, timeout=5)
     os.kill({"zygote": zygote, "supervisor": supervisor}[which], signal.SIGKILL)
     try:
         eventually(lambda: not alive(left["value"]), seconds=30)
@@ -65,7 +65,7 @@ async def test_programs_left_behind(client: IsolationClient, which: str) -> None
         with contextlib.suppress(ProcessLookupError):
             os.kill(left["value"], signal.SIGKILL)
 
-    assert await client.run(TASKS, timeout=5) == ANSWERS
+    assert await run_all(client, TASKS, timeout=5) == ANSWERS
     if which == "zygote":
         assert (await client.stats())["pid"] == supervisor
     else:
@@ -77,7 +77,7 @@ async def test_child_stopped(client: IsolationClient) -> None:
     [child, *_] = below(await zygote_of(client))
     os.kill(child, signal.SIGSTOP)
 
-    results = await asyncio.wait_for(client.run(TASKS, timeout=2), 30)
+    results = await asyncio.wait_for(run_all(client, TASKS, timeout=2), 30)
 
     assert [result for result in results if "value" not in result] == [{"error": "timeout"}]
     eventually(lambda: not alive(child))
@@ -90,7 +90,7 @@ async def test_watcher_killed(client: IsolationClient) -> None:
     os.kill(watcher, signal.SIGKILL)
     eventually(lambda: not alive(supervisor))
 
-    assert await client.run(TASKS, timeout=5) == ANSWERS
+    assert await run_all(client, TASKS, timeout=5) == ANSWERS
 
     assert int(stat_of((await client.stats())["pid"])[1]) not in (1, watcher)
 
@@ -102,7 +102,7 @@ async def test_short_stop(client: IsolationClient) -> None:
         os.kill(pid, signal.SIGSTOP)
         await asyncio.sleep(TICK)
         os.kill(pid, signal.SIGCONT)
-        assert await client.run(TASKS, timeout=5) == ANSWERS
+        assert await run_all(client, TASKS, timeout=5) == ANSWERS
     assert ((await client.stats())["pid"], await zygote_of(client)) == (supervisor, zygote)
 
 

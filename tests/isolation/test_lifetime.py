@@ -40,8 +40,8 @@ from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.launch import supervisor_handle
 
 async def main():
-    results, stats = await client.run([{"with": 1}], timeout=5), await client.stats()
-    print(results, stats["pid"], supervisor_handle(config).directory, flush=True)
+    result, stats = await client.run({"with": 1}, timeout=5), await client.stats()
+    print(result, stats["pid"], supervisor_handle(config).directory, flush=True)
 
 config = IsolationConfig("isolation_entries:run", fast=1, slow=1)
 client = IsolationClient(config)
@@ -55,7 +55,7 @@ def run_user(*lines: str) -> tuple[int, Path]:
         [sys.executable, "-c", USER + "\n".join(lines)], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, timeout=60
     )
     result, pid, directory = done.stdout.rsplit(maxsplit=2)
-    assert result == "[{'value': 1}]"
+    assert result == "{'value': 1}"
     return int(pid), Path(directory)
 
 
@@ -113,7 +113,7 @@ def test_fork_of_a_connected_process(make_client: MakeClient) -> None:
 
 
 async def _use(client: IsolationClient) -> int:
-    assert await client.run([{"with": 1}], timeout=5) == [{"value": 1}]
+    assert await client.run({"with": 1}, timeout=5) == {"value": 1}
     return (await client.stats())["pid"]
 
 
@@ -202,8 +202,8 @@ async def test_no_start(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as patch:
         patch.setattr(sys, "executable", "/bin/false")
         with pytest.raises(UnreachableError, match="supervisor of .*isolation_entries:run: it did not start"):
-            await client.run([{}] * 3, timeout=1)
-    assert await client.run([{"with": 1}], timeout=1) == [{"value": 1}]
+            await client.run({}, timeout=1)
+    assert await client.run({"with": 1}, timeout=1) == {"value": 1}
 
 
 async def test_long_path(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ async def test_long_path(make_client: MakeClient, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(launch.tempfile, "tempdir", str(long))
     client = make_client(slow=7)
     assert directory_of(client).parent == Path("/tmp")
-    assert await client.run([{"with": 1}], timeout=60) == [{"value": 1}]
+    assert await client.run({"with": 1}, timeout=60) == {"value": 1}
 
 
 def test_private(make_client: MakeClient) -> None:

@@ -10,7 +10,7 @@ import pytest
 from rewardstack_rules.isolation.child_link import Task
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.tenants import TenantQueue
-from tests.isolation.processes import MakeClient, until
+from tests.isolation.processes import MakeClient, run_all, until
 from tests.support.table import Table
 
 ENOUGH = 20
@@ -23,7 +23,7 @@ def task(tenant: str, number: int = 0) -> Task:
 
 async def pids(client: IsolationClient, tenant: str, count: int = 1) -> list[int]:
     """The children that run so many tasks of a tenant."""
-    results = await client.run([{"do": "pid"}] * count, timeout=5, tenant=tenant)
+    results = await run_all(client, [{"do": "pid"}] * count, timeout=5, tenant=tenant)
     return [result["value"] for result in results]
 
 
@@ -50,7 +50,7 @@ async def test_one_tenant(make_client: MakeClient) -> None:
     """A tenant alone keeps its children, and gets those of one that has gone, too."""
     client = make_client(fast=2)
     await pids(client, "gone", ENOUGH)
-    await client.run([{"do": "burn", "with": 0.05}] * 4, timeout=5, tenant="stays")
+    await run_all(client, [{"do": "burn", "with": 0.05}] * 4, timeout=5, tenant="stays")
     before = await client.stats()
     assert len({*await pids(client, "stays", ENOUGH)}) <= 2
     assert (await client.stats())["switched_total"] == before["switched_total"] <= 2
@@ -59,7 +59,7 @@ async def test_one_tenant(make_client: MakeClient) -> None:
 async def test_turns(make_client: MakeClient) -> None:
     """A tenant's one task is done long before another's flood, which came first."""
     client = make_client(fast=1, slow_after=5.0)
-    flood = asyncio.create_task(client.run([{"do": "burn", "with": 0.02}] * 100, timeout=60, tenant="flood"))
+    flood = asyncio.create_task(run_all(client, [{"do": "burn", "with": 0.02}] * 100, timeout=60, tenant="flood"))
     await until(client, lambda stats: stats["queued"] > 90)
     await pids(client, "one")
     assert (await client.stats())["queued"] > 50
@@ -69,7 +69,7 @@ async def test_turns(make_client: MakeClient) -> None:
 async def test_turns_on_shared_children(make_client: MakeClient) -> None:
     """Tenants that share a child take turns on it, and it is the same for all."""
     client = make_client(fast=1, slow_after=5.0, shared=True)
-    flood = asyncio.create_task(client.run([{"do": "burn", "with": 0.02}] * 100, timeout=60, tenant="flood"))
+    flood = asyncio.create_task(run_all(client, [{"do": "burn", "with": 0.02}] * 100, timeout=60, tenant="flood"))
     await until(client, lambda stats: stats["queued"] > 90)
     [one], [other] = await asyncio.gather(pids(client, "one"), pids(client, "other"))
     stats = await client.stats()
@@ -81,8 +81,8 @@ async def test_turns_on_shared_children(make_client: MakeClient) -> None:
 async def test_changed_child(make_client: MakeClient) -> None:
     """What a task left in its process is not there for another tenant, whatever it was; a slow one's neither."""
     client = make_client(fast=1, slow=1)
-    await client.run([{"do": "leak", "with": 1}, {"do": "sleep", "with": 0.3}], timeout=5, tenant="a")
-    [result] = await client.run([{"do": "kept"}], timeout=5, tenant="b")
+    await run_all(client, [{"do": "leak", "with": 1}, {"do": "sleep", "with": 0.3}], timeout=5, tenant="a")
+    result = await client.run({"do": "kept"}, timeout=5, tenant="b")
     assert result == {"value": 0}
 
 
@@ -90,11 +90,11 @@ async def test_forged_frames(make_client: MakeClient) -> None:
     """A child that says again that it is ready is ended; the tasks of others are done."""
     client = make_client(fast=1)
     forged, *others = await asyncio.gather(
-        client.run([{"do": "forge_ready"}], timeout=5, tenant="a"),
-        *(client.run([{"with": at}], timeout=5, tenant="b") for at in range(3)),
+        client.run({"do": "forge_ready"}, timeout=5, tenant="a"),
+        *(client.run({"with": at}, timeout=5, tenant="b") for at in range(3)),
     )
-    assert forged == [{"error": "killed"}]
-    assert others == [[{"value": at}] for at in range(3)]
+    assert forged == {"error": "killed"}
+    assert others == [{"value": at} for at in range(3)]
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ async def test_forged_frames(make_client: MakeClient) -> None:
 async def test_wrong_frames(make_client: MakeClient, fields: tuple[str, int, str]) -> None:
     """A child that sends a wrong frame costs its own tenant alone, whose task is killed before its timeout."""
     client = make_client(fast=1)
-    forged = client.run([{"do": "forge_frame", "with": fields}], timeout=60, tenant="a")
-    assert await asyncio.wait_for(forged, 30) == [{"error": "killed"}]
-    assert await client.run([{"with": 1}], timeout=5, tenant="b") == [{"value": 1}]
+    forged = client.run({"do": "forge_frame", "with": fields}, timeout=60, tenant="a")
+    assert await asyncio.wait_for(forged, 30) == {"error": "killed"}
+    assert await client.run({"with": 1}, timeout=5, tenant="b") == {"value": 1}
 
 
 def test_queue(table: Table) -> None:

@@ -78,11 +78,6 @@ class Discovery(Generic[D, T]):
         self._answers: LruCache[D, _Answer[T]] = LruCache(MAX_SERVERS)
         self._requests: dict[D, _Request[T]] = {}
 
-    def is_fresh(self, destination: D) -> bool:
-        """Return whether the last answer of a server is at most `VALID_FOR` seconds old."""
-        answer = self._answers.get(destination)
-        return answer is not None and answer.is_fresh
-
     def last_answer(self, destination: D, default: T) -> T:
         """Return the last answer of a server; `default` if there is none."""
         answer = self._answers.get(destination)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -36,30 +36,23 @@ class Connection(FrameConnection):
         self._loop = asyncio.get_running_loop()
         self.lost = False
 
-    def ask(
-        self, kind: Kind, body: bytes = b"", seconds: float = 0.0, tenant: bytes = NO_TENANT
-    ) -> asyncio.Future[bytes]:
-        """Send a frame; the arguments are fields of `Frame`.
+    async def ask(self, kind: Kind, body: bytes = b"", seconds: float = 0.0, tenant: bytes = NO_TENANT) -> bytes:
+        """Send a frame and return the body of the reply; the arguments are fields of `Frame`.
 
-        Returns:
-            A future of the reply's body. It raises ConnectionResetError if the connection ends before a reply.
+        If this call is cancelled, the supervisor drops the task.
+
+        Raises:
+            ConnectionResetError: the connection ended before a reply.
         """
-        ident = next(self._ids)
-        future: asyncio.Future[bytes] = self._loop.create_future()
         if self.lost or self._transport is None:
-            future.set_exception(ConnectionResetError())
-            return future
-        self._waiting[ident] = future
+            raise ConnectionResetError
+        ident = next(self._ids)
+        future = self._waiting[ident] = self._loop.create_future()
         self.send(Frame(kind, ident, body, seconds, tenant))
-        return future
-
-    def drop(self, futures: set[asyncio.Future[bytes]]) -> None:
-        """Cancel requests whose replies are no longer needed."""
-        if not futures:
-            return
-        for ident in [ident for ident, future in self._waiting.items() if future in futures]:
-            del self._waiting[ident]
-            if not self.lost:
+        try:
+            return await future
+        finally:
+            if self._waiting.pop(ident, None) is not None:
                 self.send(Frame(Kind.DROP, ident))
 
     def frame_received(self, frame: Frame) -> None:
@@ -101,31 +94,23 @@ class IsolationClient:
         self._links: dict[asyncio.AbstractEventLoop, _Link] = {}
 
     async def run(
-        self,
-        tasks: Sequence[Mapping[str, Any]],
-        timeout: float,
-        limit: float | None = None,
-        *,
-        stop_if_slow: bool = False,
-        tenant: str = "",
-    ) -> list[Result]:
-        """Run each task in a child. A task must have no side effects, because it may be started more than once.
+        self, task: Mapping[str, Any], timeout: float, *, stop_if_slow: bool = False, tenant: str = ""
+    ) -> Result:
+        """Run a task in a child. A task must have no side effects, because it may be started more than once.
 
-        If this call is cancelled, waiting tasks are dropped, and running tasks are stopped once they count as slow.
+        If this call is cancelled, the task is dropped if it still waits, and stopped once it counts as slow.
 
         Args:
-            tasks: arguments of the entry, in JSON types.
-            timeout: seconds that each task may run, without the time in which it waits for a child.
-            limit: seconds that the whole call may take; None for no limit.
-            stop_if_slow: whether to stop a task, with the error `timeout`, as soon as it counts as slow.
-            tenant: owner of the tasks; only a shared child runs tasks of more than one tenant.
+            task: the argument of the entry, in JSON types.
+            timeout: seconds that the task may run, without the time in which it waits for a child.
+            stop_if_slow: whether to stop the task, with the error `timeout`, as soon as it counts as slow.
+            tenant: owner of the task; only a shared child runs tasks of more than one tenant.
 
         Returns:
-            One result per task, in order: the dict that the entry returned, or a dict with the key `error`. The error
-            is `timeout` (the task exceeded `timeout` or `limit`), `killed` (its child ran out of memory, crashed in
-            native code, or sent an invalid result), `oversize` (the task exceeds `max_frame_bytes`), `unwritable` (the
-            task is not JSON) or `raised` (the entry raised an exception). For the last three errors, the dict also has
-            the key `message`.
+            The dict that the entry returned, or a dict with the key `error`. The error is `timeout`, `killed` (the
+            child ran out of memory, crashed in native code, or sent an invalid result), `oversize` (the task exceeds
+            `max_frame_bytes`), `unwritable` (the task is not JSON) or `raised` (the entry raised an exception). For the
+            last three errors, the dict also has the key `message`.
 
         Raises:
             ConfigError: the timeout is not a positive number, or the entry cannot be run.
@@ -133,13 +118,20 @@ class IsolationClient:
         """
         if not (timeout > 0 and math.isfinite(timeout)):
             raise ConfigError(f"timeout: {timeout} is not a number of seconds above 0", "timeout")
-        results: list[Result | None] = [None] * len(tasks)
-        bodies = self._encode(tasks, results)
+        try:
+            body = dump(task)
+        except (TypeError, ValueError, RecursionError) as error:
+            return {"error": "unwritable", "message": f"the task is not JSON: {error}"}
+        if len(body) > self._config.max_frame_bytes:
+            message = f"a task of {len(body)} bytes is over the limit of {self._config.max_frame_bytes}"
+            return {"error": "oversize", "message": message}
         digest = blake2b(tenant.encode(), digest_size=len(NO_TENANT)).digest()
         kind = Kind.QUICK_TASK if stop_if_slow else Kind.TASK
-        with contextlib.suppress(asyncio.TimeoutError):  # tasks without a result have timed out
-            await asyncio.wait_for(self._run(bodies, results, timeout, kind, digest), limit)
-        return [{"error": "timeout"} if result is None else result for result in results]
+        for _ in range(ATTEMPTS):
+            connection = await self._get_connection()
+            with contextlib.suppress(ConnectionResetError):
+                return _read(await connection.ask(kind, body, timeout, digest))
+        raise UnreachableError(f"the isolation supervisor died {ATTEMPTS} times while it ran a task")
 
     async def stats(self) -> dict[str, int]:
         """Return the supervisor's process id (`pid`) and its counts (`Scheduler.stats`).
@@ -160,48 +152,6 @@ class IsolationClient:
             if link.connection is not None and not loop.is_closed():
                 loop.call_soon_threadsafe(link.connection.abort)
         self._links.clear()
-
-    def _encode(self, tasks: Sequence[Mapping[str, Any]], results: list[Result | None]) -> dict[int, bytes]:
-        """Return the tasks as frame bodies, by position. For a task that cannot be sent, set an error in `results`."""
-        bodies = {}
-        for index, task in enumerate(tasks):
-            try:
-                body = dump(task)
-            except (TypeError, ValueError, RecursionError) as error:
-                results[index] = {"error": "unwritable", "message": f"the task is not JSON: {error}"}
-                continue
-            if len(body) > self._config.max_frame_bytes:
-                message = f"a task of {len(body)} bytes is over the limit of {self._config.max_frame_bytes}"
-                results[index] = {"error": "oversize", "message": message}
-            else:
-                bodies[index] = body
-        return bodies
-
-    async def _run(
-        self, bodies: dict[int, bytes], results: list[Result | None], timeout: float, kind: Kind, tenant: bytes
-    ) -> None:
-        for _ in range(ATTEMPTS):
-            if not bodies:
-                return
-            connection = await self._get_connection()
-            replies = {connection.ask(kind, body, timeout, tenant): index for index, body in bodies.items()}
-            await self._collect(connection, replies, results)
-            bodies = {index: body for index, body in bodies.items() if results[index] is None}
-        if bodies:
-            raise UnreachableError(f"the isolation supervisor died {ATTEMPTS} times while running {len(bodies)} tasks")
-
-    @staticmethod
-    async def _collect(
-        connection: Connection, replies: dict[asyncio.Future[bytes], int], results: list[Result | None]
-    ) -> None:
-        """Store results as they arrive. A task gets no result if the supervisor dies before it replies."""
-        try:
-            await asyncio.wait(replies)
-        finally:
-            connection.drop({future for future in replies if not future.done()})
-            for future, index in replies.items():
-                if future.done() and future.exception() is None:
-                    results[index] = _read(future.result())
 
     async def _get_connection(self) -> Connection:
         """Return the connection of this event loop, and open it if needed."""

@@ -243,20 +243,16 @@ class Evaluator:
         In the pool for programs, all processes may be busy for minutes, so only its supervisor has to answer.
         """
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
-        clients = self._rules.clients.items()
-        tasks = [
-            client.run([probe], PROBE_SECONDS, PROBE_SECONDS, tenant=PROBE_TENANT)
-            for pool, client in clients
-            if pool is not Pool.CODE
-        ]
+        clients = [client for pool, client in self._rules.clients.items() if pool is not Pool.CODE]
+        work = _gather([client.run(probe, PROBE_SECONDS, tenant=PROBE_TENANT) for client in clients])
         try:
-            results = run(_gather(tasks))
+            results = run(run_with_timeout(PROBE_SECONDS, work))
             if self.runs_code:
                 self.isolation_stats(code=True)
         except (RewardstackError, asyncio.TimeoutError):
             log.exception("isolated processes do not answer")
             return False
-        return not any("error" in result for [result] in results)
+        return not any("error" in result for result in results)
 
     @property
     def runs_code(self) -> bool:

@@ -92,7 +92,7 @@ class Isolation:
             DeadlineError: all callers reached their deadlines.
             ServiceError: isolated processes are unavailable.
         """
-        work = asyncio.ensure_future(self._client.run([task], self.timeout, stop_if_slow=stop_if_slow, tenant=tenant))
+        work = asyncio.ensure_future(self._client.run(task, self.timeout, stop_if_slow=stop_if_slow, tenant=tenant))
         try:
             with deadline.in_queue(self):
                 while not work.done():
@@ -102,7 +102,7 @@ class Isolation:
                     await asyncio.wait({work}, timeout=left)
         finally:
             work.cancel()
-        [result] = work.result()
+        result = work.result()
         self.last_progress = time.monotonic()
         return result
 

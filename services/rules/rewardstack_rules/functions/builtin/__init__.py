@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from math import inf
 from typing import Any
 
-from rewardstack_rules.functions.binding import Evaluate, bind
+from rewardstack_rules.functions.binding import bind
 from rewardstack_rules.functions.builtin.code import code_rule
 from rewardstack_rules.functions.builtin.exact_match import exact_match
 from rewardstack_rules.functions.builtin.example_coding import example_coding
@@ -23,7 +23,6 @@ from rewardstack_rules.functions.builtin.overlong import overlong
 from rewardstack_rules.functions.builtin.regex_format import regex_format
 from rewardstack_rules.functions.builtin.repetition import repetition
 from rewardstack_rules.functions.fingerprint import VERDICT_VERSION
-from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import FIELDS
 from rewardstack_rules.settings import CodeSettings
@@ -61,7 +60,7 @@ def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
     bound = bind(function)
     return Rule(
         function.__name__,
-        bound.evaluate if bound.needs_reference else _without_references(bound.evaluate),
+        bound.evaluate,
         VERDICT_VERSION,
         bound.needs_reference,
         bound.fields,
@@ -69,12 +68,3 @@ def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
         isolated=isolated,
         read_out=READ_OUTS.get(function),
     )
-
-
-def _without_references(evaluate: Evaluate) -> Evaluate:
-    """Return a function that drops the references, so that the reward function is called only once for a sample."""
-
-    def evaluate_once(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-        return evaluate(response, (), extra)
-
-    return evaluate_once

@@ -6,12 +6,11 @@ WORDS = ("def ", "class ", "import ", "return ", "if ", "for ", "while ")
 INDENTS = ("    ", "\t")
 
 
-def example_coding(response: str, reference: str | None = None) -> float:
+def example_coding(response: str) -> float:
     """Return 0.9 for a keyword and an indent of four spaces or a tab, 0.6 for a keyword without an indent, else 0.3.
 
     Args:
         response: the policy's text.
-        reference: unused.
     """
     if not any(word in response for word in WORDS):
         return 0.3

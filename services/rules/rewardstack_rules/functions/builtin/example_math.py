@@ -5,12 +5,11 @@ from __future__ import annotations
 SYMBOLS = "+-*/=<>"
 
 
-def example_math(response: str, reference: str | None = None) -> float:
+def example_math(response: str) -> float:
     """Return 0.8 if the response has a digit and one of + - * / = < >, else 0.2.
 
     Args:
         response: the policy's text.
-        reference: unused.
     """
     has_digit = any(character.isdigit() for character in response)
     has_symbol = any(symbol in response for symbol in SYMBOLS)

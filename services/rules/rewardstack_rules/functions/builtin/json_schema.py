@@ -31,12 +31,11 @@ LABELS = ("", "json")
 THINK_END = "</think>"
 
 
-def json_schema(response: str, reference: str | None = None, *, schema: Any) -> Outcome:
+def json_schema(response: str, *, schema: Any) -> Outcome:
     """Validate the JSON in the last closed block with a tag of `LABELS`. Without such a block, validate the response.
 
     Args:
         response: the policy's text; everything before the last `</think>` is ignored.
-        reference: unused.
         schema: a JSON Schema, as an object or as text; draft 2020-12 unless its `$schema` names another one. The
             keyword `format` is not checked.
 

@@ -27,7 +27,6 @@ LONGEST = 1e12
 
 def length(
     response: str,
-    reference: str | None = None,
     target_length: float | None = None,
     min_length: float | None = None,
     max_length: float | None = None,
@@ -38,7 +37,6 @@ def length(
 
     Args:
         response: the policy's text.
-        reference: unused.
         target_length: the only length that scores 1; cannot be combined with `min_length` or `max_length`.
         min_length: the shortest length that scores 1.
         max_length: the longest length that scores 1.

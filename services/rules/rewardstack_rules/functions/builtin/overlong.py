@@ -16,7 +16,6 @@ MAX_TOKENS = 10**9
 
 def overlong(
     response: str,
-    reference: str | None = None,
     completion_tokens: float | None = None,
     max_response_length: float | None = None,
     overlong_buffer: float | None = None,
@@ -26,7 +25,6 @@ def overlong(
 
     Args:
         response: unused; the text does not show the number of tokens.
-        reference: unused.
         completion_tokens: number of tokens of the response. It is set by rewardstack's integrations of TRL, ms-swift
             and slime, and by its reward manager for verl.
         max_response_length: the trainer's maximum number of tokens of a response.

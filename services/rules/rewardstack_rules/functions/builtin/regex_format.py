@@ -18,14 +18,11 @@ MAX_PATTERN = 2_000
 MATCHES = ("full", "search")
 
 
-def regex_format(
-    response: str, reference: str | None = None, *, pattern: str, pattern_match: str | None = None
-) -> Outcome:
+def regex_format(response: str, *, pattern: str, pattern_match: str | None = None) -> Outcome:
     """Return 1 if a regular expression matches the response, else 0.
 
     Args:
         response: the policy's text.
-        reference: unused.
         pattern: a regular expression of Python's `re`. Put flags into it, such as `(?s)` to let a dot match line ends.
         pattern_match: `full` (default: the pattern must match the whole response) or `search` (any part of it).
 

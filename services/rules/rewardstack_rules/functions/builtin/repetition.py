@@ -23,7 +23,6 @@ MAX_RESPONSE = 500_000
 
 def repetition(
     response: str,
-    reference: str | None = None,
     ngram_size: float | None = None,
     repetition_unit: str | None = None,
 ) -> Outcome:
@@ -31,7 +30,6 @@ def repetition(
 
     Args:
         response: the policy's text; it scores 1 if it has fewer than two n-grams.
-        reference: unused.
         ngram_size: number of units in an n-gram, from 1 to 20; by default 3.
         repetition_unit: unit of n-grams: `words` (separated by white space; default), or `characters` for languages
             that are written without spaces.
