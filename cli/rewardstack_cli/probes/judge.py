@@ -20,7 +20,7 @@ from rewardstack.scorers.judge.named import JudgeConfig
 from rewardstack.scorers.judge.options import LABEL_MASS_FLOOR, Options, read_options
 from rewardstack.scorers.judge.rejected_fields import omit_fields, rejected_fields
 from rewardstack.scorers.judge.reply import get_reasoning, parse_label_verdict, parse_text_verdict, parse_top_verdict
-from rewardstack.scorers.judge.request import CHAT, make_frame, uses_json
+from rewardstack.scorers.judge.request import CHAT, make_frame
 from rewardstack.scorers.judge.scale import UNIT
 from rewardstack.scorers.judge.verdict import UnreadableError
 from rewardstack.settings import Settings
@@ -125,7 +125,7 @@ async def _probe(
     elapsed = (time.monotonic() - started) * 1000
     notes = _check_reasoning(_parse_message(server, params, reply), params.dialect)
     try:
-        value = parse_text_verdict(reply, UNIT, thinking=False, structured=uses_json(options, params.dialect))
+        value = parse_text_verdict(reply, UNIT, thinking=False)
     except UnreadableError as error:
         raise ProbeError(str(error), OLD_VLLM_REMEDY if params.dialect == VLLM else UNSTRUCTURED) from error
     notes += await (

@@ -362,10 +362,10 @@ def split_steps(response: str, steps: Steps) -> list[str]:
 
 
 def parse_numbers(data: bytes, path: str) -> Any:
-    """Parse the numbers in a reply to `/classify` (one for each output) or `/pooling` (a pair for each step).
+    """Parse the numbers in a reply to `/classify` (one for each output) or `/pooling` (the probabilities of each step).
 
     Raises:
-        ReplyError: the reply is malformed.
+        ReplyError: the reply is malformed, or a step does not have one or two probabilities.
     """
     try:
         [one] = json.loads(data)["data"]
@@ -374,6 +374,8 @@ def parse_numbers(data: bytes, path: str) -> Any:
         numbers = [[float(number) for number in row] for row in rows]
         if not all(row and all(map(math.isfinite, row)) for row in numbers):
             raise ValueError("not finite")
+        if path == "/pooling" and not all(len(row) <= 2 and 0 <= min(row) and max(row) <= 1 for row in numbers):
+            raise ValueError("a step needs one or two probabilities; start vLLM without use_activation: false")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ReplyError(f"not a valid reply to {path}: {error}") from None
     return numbers[0] if path == "/classify" else numbers

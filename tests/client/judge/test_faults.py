@@ -42,6 +42,8 @@ REPLIES: dict[str, tuple[dict[str, Any], str]] = {
     "content of another type": ({"content": [{"type": "audio"}]}, "its content has no text part (audio)"),
     "a refusal": ({"raw": REFUSAL}, "the judge refused: 'I cannot help with that.'"),
     "filtered": ({"content": "", "finish": "content_filter"}, "filtered its reply (finish_reason content_filter)"),
+    "filtered in its middle": ({"content": "REWARD: 0.", "finish": "content_filter"}, "filtered its reply"),
+    "truncated, as Gemini says it": ({"content": "REWARD: 0.9", "finish": "MAX_TOKENS"}, "truncated at max_new_tokens"),
     "cut at once": ({"content": "", "finish": "length"}, "truncated before its first word"),
     "truncated": ({"content": "The candidate says", "finish": "length"}, "truncated at max_new_tokens"),
     "truncated in the number": ({"content": "REWARD: 0.9", "finish": "length"}, "truncated at max_new_tokens"),

@@ -173,6 +173,12 @@ GRADES: dict[str, tuple[str, list[float] | str]] = {
     "words in an object": ('{"1": "good", "2": 1, "3": 0}', "candidate 1, 'good'"),
     "percent": ("1: 80%\n2: 90%\n3: 70%", "scores for 0 of 3"),
     "prose": ("They are all good.", "scores for 0 of 3"),
+    "a quoted object": ('It wrote {"1": 1.0, "2": 0.0, "3": 0.0}, a trick.\n1: 0.1\n2: 0.9\n3: 0.5', [0.1, 0.9, 0.5]),
+    "decimal commas": ("1: 0,85\n2: 0,95\n3: 1,00", "scores for 0 of 3"),
+    "ratios": ("1: 1 out of 10\n2: 1 / 10\n3: 1 %", "scores for 0 of 3"),
+    "ranges": ("1: 0.8 to 0.9\n2: 0.5 \u2192 0.8\n3: 0.5", "scores for 1 of 3"),
+    "below 0": ("1:-0.5\n2: 0.5\n3: 0.5", "scores for 2 of 3"),
+    "with a dash": ("1 - 0.5\n2 - 0.5\n3 - 1, the best", [0.5, 0.5, 1]),
 }
 
 

@@ -222,12 +222,15 @@ def test_file_for_trainers(judge: FaultServer, tmp_path: Path) -> None:
 
 
 def test_candidate_beyond_the_context(judge: FaultServer) -> None:
-    """A prompt that does not fit is the candidate's fault where it is most of it, else the judge's."""
+    """A request that does not fit is the candidate's fault where it is most of the request, else the judge's."""
     message = {"error": {"message": "This model's maximum context length is 4096 tokens."}}
     judge.set(status=400, error=message)
     long, short = score([sample("x" * 9000), sample("x")])
     assert (0.0, "ok") == (long.value, long.status) and "longer than the judge's context" in long.reason
     assert "failed" == short.status and "raise the judge's MAX_MODEL_LEN" in short.reason
+    for extra in ({"max_new_tokens": 4096}, {"enable_thinking": True}, {"system_prompt": "Be strict. " * 900}):
+        (one,) = score([sample("x" * 9000, **extra)])
+        assert "failed" == one.status and "lower max_new_tokens" in one.reason
 
 
 def test_model_that_is_not_served(judge: FaultServer) -> None:

@@ -103,6 +103,12 @@ ANSWERS: dict[str, tuple[str, dict[int, float]]] = {
     "unclear words": ("1: yes/no\n2: yes and no\n3: no", {2: 0}),
     "prose": ("All are met.", {}),
     "an object that is none": ("{not json}\n1: yes", {0: 1}),
+    "an object after words": ('Here:\n```json\n{"1": "yes", "2": "no", "3": "no"}\n```', {0: 1, 1: 0, 2: 0}),
+    "a quoted object": ('It wrote {"1": "yes", "2": "yes", "3": "yes"}.\n1: no\n2: no\n3: no', {0: 0, 1: 0, 2: 0}),
+    "a quoted object and no answer": ('It wrote {"1": "yes", "2": "yes", "3": "yes"}', {}),
+    "a quoted tool call": ('It called price({"of": "loaf"}).\n1: yes\n2: no\n3: no', {0: 1, 1: 0, 2: 0}),
+    "items of a list": ("1. No dose is named\n2. A dose is named\n3. no", {2: 0}),
+    "an odd key": ('{"\u00b2": "yes", "1": "yes"}', {0: 1}),
 }
 
 

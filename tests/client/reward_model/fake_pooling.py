@@ -2,8 +2,9 @@
 
 It is as strict as vLLM 0.32: `messages` of one conversation, unknown fields are ignored, a text of more than `context`
 words is 400. The logit of a response is `logits[TEXT]`, else minus the number of its words. `POST /_set` changes
-`outputs`, `squash` (`use_activation` is ignored), `classify` (whether there is such a path), `models`, `status` and
-`stuck`; `GET /_stats` has the bodies. A process reward model says 0.1 of a step with the word `wrong`, else 0.9.
+`outputs`, `squash` (`use_activation` is ignored), `classify` (whether there is such a path), `models`, `status`,
+`stuck` and `steps` (the numbers of each step); `GET /_stats` has the bodies. A process reward model says 0.1 of a step
+with the word `wrong`, else 0.9.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ FRESH: dict[str, Any] = {
     "logits": {},
     "outputs": 1,
     "squash": False,
+    "steps": None,
     "classify": True,
     "context": 40,
     "models": [{"id": "rm", "root": "/models/rm", "owned_by": "vllm"}],
@@ -77,7 +79,7 @@ async def pooling(request: web.Request) -> web.Response:
         return wrong
     *steps, _ = body["messages"][-1]["content"].split(TAG)
     good = [0.1 if "wrong" in step else 0.9 for step in steps]
-    data = [{"index": 0, "object": "pooling", "data": [[1 - one, one] for one in good]}]
+    data = [{"index": 0, "object": "pooling", "data": [STATE["steps"] or [1 - one, one] for one in good]}]
     return web.json_response({"object": "list", "model": body["model"], "data": data, "usage": {"prompt_tokens": 7}})
 
 

@@ -181,6 +181,12 @@ def test_steps(server: FaultServer, table: Table) -> None:
         one = scored("wrong<extra_0>fine<ext<extra_0>ra_0>fine", "min")
         assert (0.1, {"step_1": 0.1}) == (one.value, one.parts)
         assert 1 == asked(server)[-1]["messages"][-1]["content"].count("<extra_0>")
+    for row in ([-3.2, 4.1], [0.1, 0.2, 0.7], [1.5]):
+        server.set(steps=row)
+        with table.case(f"{row} for a step"):
+            one = scored("6 * 7", "min")
+            assert (one.value, one.status) == (None, "failed")
+            assert "one or two probabilities" in one.reason
     with table.case("no steps"):
         one = scored(" \n\n ", "min")
         assert (one.value, one.status, one.reason) == (0.0, "ok", "the response has no steps")

@@ -139,6 +139,8 @@ def parse_vectors(path: ApiPath, reply: bytes, count: int) -> list[Vector | Repl
 def _ordered_rows(data: Sequence[Mapping[str, Any]]) -> list[Any]:
     rows: list[Any] = [None] * len(data)
     for entry in data:
+        if entry["index"] < 0:
+            raise IndexError("negative index")
         rows[entry["index"]] = entry["embedding"]
     return rows
 

@@ -35,7 +35,7 @@ from rewardstack.scorers.judge.reply import (
     read_completion,
     read_text,
 )
-from rewardstack.scorers.judge.request import CHAT, make_frame, uses_json, with_reminder
+from rewardstack.scorers.judge.request import CHAT, make_frame, with_reminder
 from rewardstack.scorers.judge.rubric import Answers, Rubric, parse_answers, parse_grades, rubric_verdict
 from rewardstack.scorers.judge.verdict import UNREADABLE, UnreadableError, Verdict
 from rewardstack.transport.discovery import MAX_SERVERS, RENEWAL
@@ -187,7 +187,7 @@ class Calls:
             rest = tuple(criteria[index] for index in unanswered())
             return plan.user_message(reference, rest), plan.valid_answers(rest)
 
-        def read(plan: Plan, _: Model, reply: Choice, answers: Answers) -> list[float]:
+        def read(plan: Plan, reply: Choice, answers: Answers) -> list[float]:
             positions, why = unanswered(), ""
             try:
                 text = read_text(reply, thinking=plan.options.enable_thinking)
@@ -210,7 +210,7 @@ class Calls:
         model: Model,
         reference: str,
         question: Callable[[Plan, str], tuple[str, Answers]],
-        read: Callable[[Plan, Model, Choice, Answers], T],
+        read: Callable[[Plan, Choice, Answers], T],
         deadline: SharedDeadline,
         vote: int = 0,
     ) -> T:
@@ -222,7 +222,7 @@ class Calls:
             reference: one of the plan's references.
             question: returns the user message for a plan and reference, and the valid answers; called before each
                 request.
-            read: parses a reply, given the plan, the model and the valid answers; raises UnreadableError if it cannot.
+            read: parses a reply, given the plan and the valid answers; raises UnreadableError if it cannot.
             deadline: deadline of the batch.
             vote: index of the vote.
 
@@ -233,13 +233,13 @@ class Calls:
         user, answers = question(plan, reference)
         reply, model = await self._ask(plan, model, user, deadline, vote, answers)
         try:
-            return read(plan, model, reply, answers)
+            return read(plan, reply, answers)
         except UnreadableError as error:
             log.debug("asking the judge once more: %s", error)
         user, answers = question(plan, reference)
         user = with_reminder(user, plan.options, model.dialect, answers)
         reply, model = await self._ask(plan, model, user, deadline, vote, answers)
-        return read(plan, model, reply, answers)
+        return read(plan, reply, answers)
 
     async def _ask(
         self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0, answers: Answers = ()
@@ -317,17 +317,16 @@ def _text_question(plan: Plan, reference: str) -> tuple[str, Answers]:
     return plan.user_message(reference, plan.rubric), ()
 
 
-def _read_text_verdict(plan: Plan, model: Model, reply: Choice, _: Answers) -> Verdict:
+def _read_text_verdict(plan: Plan, reply: Choice, _: Answers) -> Verdict:
     options = plan.options
-    structured, scale = uses_json(options, model.dialect), options.template.scale
-    return Verdict(parse_text_verdict(reply, scale, thinking=options.enable_thinking, structured=structured))
+    return Verdict(parse_text_verdict(reply, options.template.scale, thinking=options.enable_thinking))
 
 
 def _grades_question(plan: Plan, reference: str) -> tuple[str, Answers]:
     return plan.user_message(reference), plan.valid_answers()
 
 
-def _read_grades(plan: Plan, _: Model, reply: Choice, answers: Answers) -> list[float]:
+def _read_grades(plan: Plan, reply: Choice, answers: Answers) -> list[float]:
     text = read_text(reply, thinking=plan.options.enable_thinking)
     return parse_grades(text, len(answers), truncated=is_truncated(reply))
 

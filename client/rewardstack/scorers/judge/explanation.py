@@ -131,11 +131,7 @@ def _describe_verdict(plan: Plan, request: Mapping[str, Any], received: bytes) -
     if options.verdict == "rubric":
         return {}
     if not options.labels:
-        structured = (request.get("response_format") or {}).get("type") == "json_schema"
-        thinking = options.enable_thinking
-        return {
-            "verdict": parse_text_verdict(received, options.template.scale, thinking=thinking, structured=structured)
-        }
+        return {"verdict": parse_text_verdict(received, options.template.scale, thinking=options.enable_thinking)}
     names, values = zip(*options.labels, strict=True)
     ids = request.get("logprob_token_ids")
     if ids:

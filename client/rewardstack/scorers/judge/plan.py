@@ -153,7 +153,11 @@ def cache_key(plan: Plan, model: Model, revision: str, run_id: str, name: str = 
     criteria_text = [repr(tuple(map(tuple, plan.rubric)))] if plan.rubric else []
     prefix = _key_prefix(options, model, revision, scope, name)
     shown = plan.shown
-    text = hex_digest(prefix, shown.problem, shown.candidate, *plan.references, *criteria_text, *shown.images)
+    # An image may have the same text as a reference, and a conversation the same text as a single message.
+    kinds = bool(shown.task), bool(shown.trace), len(shown.images)
+    shape = [repr(kinds)] if any(kinds) else []
+    texts = shown.problem, shown.candidate, *plan.references, *criteria_text, *shown.images
+    text = hex_digest(prefix, *texts, *shape)
     bounds = UNIT if options.clip_negative else ANY
     return Key(PREFIX + text, deterministic and options.num_samples == 1, bounds)
 

@@ -10,7 +10,7 @@ from typing import Any
 from rewardstack.core.messages import TEXTS
 from rewardstack.errors import ReplyError
 from rewardstack.scorers.judge.scale import Scale
-from rewardstack.scorers.judge.verdict import THINKING_END, UnreadableError, parse_verdict, read_json_verdict
+from rewardstack.scorers.judge.verdict import THINKING_END, UnreadableError, parse_verdict
 
 TOKEN_ID = "token_id:"
 """Prefix of a token ID in vLLM's probabilities (`return_tokens_as_token_ids`)."""
@@ -21,6 +21,8 @@ vLLM, Ollama and OpenRouter send `reasoning`; SGLang, llama.cpp and old vLLM sen
 """
 INTERRUPTED = ("abort", "error")
 """Values of `finish_reason` for an interrupted reply, for which vLLM and OpenRouter return HTTP status 200."""
+TRUNCATED = ("length", "max_tokens", "MAX_TOKENS")
+"""Values of `finish_reason` for a reply that was truncated at the token limit: OpenAI's, Anthropic's and Gemini's."""
 Choice = Mapping[str, Any]
 """The first of a completion's `choices`, as parsed JSON."""
 
@@ -55,28 +57,24 @@ def get_reasoning(message: Mapping[str, Any]) -> Any:
     return next((message[field] for field in REASONING if message.get(field)), None)
 
 
-def parse_text_verdict(reply: bytes | Choice, scale: Scale, *, thinking: bool, structured: bool = False) -> float:
+def parse_text_verdict(reply: bytes | Choice, scale: Scale, *, thinking: bool) -> float:
     """Return the verdict in a completion's text, from 0 to 1.
 
     Args:
         reply: the completion, or its first choice.
         scale: the scale of the template.
         thinking: whether the model may reason first.
-        structured: whether a JSON object was requested; a `REWARD:` line is accepted, too.
 
     Raises:
         UnreadableError: the text has no valid verdict.
     """
     choice = _first_choice(reply)
-    text = read_text(choice, thinking=thinking)
-    if structured and (value := read_json_verdict(text, scale)) is not None:
-        return value
-    return parse_verdict(text, scale, truncated=is_truncated(choice))
+    return parse_verdict(read_text(choice, thinking=thinking), scale, truncated=is_truncated(choice))
 
 
 def is_truncated(choice: Choice) -> bool:
     """Return whether a reply was truncated at the token limit."""
-    return choice.get("finish_reason") == "length"
+    return choice.get("finish_reason") in TRUNCATED
 
 
 def read_text(choice: Choice, *, thinking: bool) -> str:
@@ -92,6 +90,8 @@ def read_text(choice: Choice, *, thinking: bool) -> str:
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     text, has_reasoning = content_text(message.get("content")), bool(get_reasoning(message))
+    if choice.get("finish_reason") == "content_filter":
+        raise UnreadableError("the judge's provider filtered its reply (finish_reason content_filter)")
     if not text.strip():
         raise UnreadableError(_describe_empty(choice, message, has_reasoning))
     if thinking and is_truncated(choice) and not has_reasoning and THINKING_END not in text:
@@ -110,8 +110,6 @@ def content_text(content: Any) -> str:
 def _describe_empty(choice: Choice, message: Mapping[str, Any], has_reasoning: bool) -> str:
     if refusal := message.get("refusal"):
         return f"the judge refused: {str(refusal)[:80]!r}"
-    if choice.get("finish_reason") == "content_filter":
-        return "the judge's provider filtered its reply (finish_reason content_filter)"
     if isinstance(content := message.get("content"), list) and content:
         kinds = sorted({str(part.get("type")) for part in content if isinstance(part, dict)})
         return f"its content has no text part ({', '.join(kinds) or 'parts have no type'})"

@@ -47,14 +47,16 @@ HUNDRED = Scale(0.0, 100.0)
 _NUMBER = r"(-?\d{1,4}(?:\.\d{1,3})?)"
 _NOTE = r"\s{0,3}(?:\([^()\n]{0,80}\)\s{0,3})?"
 """A note in parentheses after an end of the scale, as in "from 1 (useless) to 10 (perfect)"."""
-_TO = rf"{_NOTE}(?:-|\u2013|\u2014|~|\.\.|to|through|up to|bis|\u5230|\u81f3|\u304b\u3089)\s{{0,3}}"
+_TO = rf"{_NOTE}(?:-to-|-|\u2013|\u2014|~|\.{{2,3}}|to|through|up to|bis|\u00e0|\u5230|\u81f3|\u304b\u3089)\s{{0,3}}"
 _IS = r"\s{0,3}(?:is|means|being|stands for|=)\s"
 _RANGE_TEXT = re.compile(
-    rf"(?<![A-Za-z0-9.\-])(?:{_NUMBER}{_TO}{_NUMBER}|between\s{{1,3}}{_NUMBER}{_NOTE}and\s{{1,3}}{_NUMBER}"
+    rf"(?<![A-Za-z0-9.\-])(?:{_NUMBER}{_TO}{_NUMBER}"
+    rf"|(?:between|scale\s{{1,3}}of)\s{{1,3}}{_NUMBER}{_NOTE}and\s{{1,3}}{_NUMBER}"
     rf"|\[\s{{0,3}}{_NUMBER}\s{{0,3}},\s{{0,3}}{_NUMBER}\s{{0,3}}\]"
     rf"|{_NUMBER}{_IS}[^.\n]{{1,160}}\s{_NUMBER}(?={_IS}))"
     r"(?![A-Za-z0-9]|\.\d)(?!\s{0,3}(?:sentence|word|line|paragraph|step|token|character)s?\b)"
-    rf"|\bout\s{{1,3}}of\s{{1,3}}(?P<of>\d{{1,4}})(?![A-Za-z0-9]|\.\d)|\b(?P<points>\d{{1,3}})[- ]point\s",
+    rf"|\b(?:out|scale)\s{{1,3}}of\s{{1,3}}(?P<of>\d{{1,4}})(?![A-Za-z0-9]|\.\d|{_TO}|{_NOTE}and\b)"
+    r"|\b(?P<points>\d{1,3})[- ](?:point|star)\s",
     re.IGNORECASE,
 )
 _LIKERT = re.compile(r"^\W{0,4}(?:score|rating|grade|level)?\s{0,3}(\d{1,3})\s{0,3}[:=]", re.IGNORECASE | re.MULTILINE)

@@ -15,6 +15,7 @@ from typing import Any
 
 from rewardstack.cache.key import Key
 from rewardstack.core.batching import BatchKey
+from rewardstack.core.cost import estimate_tokens
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import field_error
 from rewardstack.core.steps import Step, Trace
@@ -363,16 +364,17 @@ class Judge(Relayable[Plan]):
     def _too_long(self, error: RejectedError, plan: Plan) -> Score:
         """Return the score for a prompt that is too long.
 
-        The score is 0 if the candidate is longer than the problem, the longest reference and the template together.
-        Otherwise, or if the judge compares candidates, the sample fails.
+        The score is 0 if the candidate has more tokens than the rest of the prompt and the longest reply together. The
+        numbers are estimates. Otherwise, or if the judge compares candidates, the sample fails.
         """
         if plan.compared:
             remedy = "raise the judge's MAX_MODEL_LEN or shorten the responses" + (
                 ", or compare fewer at a time (compare = 'pairwise', or smaller groups)" if plan.compared > 2 else ""
             )
             return Score.failed(f"{error}; {remedy}", self.source)
-        rest = len(plan.shown.problem) + max(map(len, plan.references))
-        if len(plan.shown.candidate) > rest + plan.options.template.size:
+        rest = self.estimate([plan._replace(shown=plan.shown._replace(candidate=""))])
+        tokens = (rest.prompt_tokens + rest.completion_tokens) / rest.requests
+        if estimate_tokens(plan.shown.candidate) > tokens:
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)
         return Score.failed(f"{error}; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens", self.source)
 

@@ -79,11 +79,6 @@ class Template:
         low = f", low={self.scale.low!r}" if self.scale.low else ""
         return f"Template(parts={self.parts!r}, top={self.scale.high!r}{low}, form={self.pattern!r})"
 
-    @property
-    def size(self) -> int:
-        """The number of characters of the template without the placeholders."""
-        return sum(map(len, self.parts[::2]))
-
     def uses(self, placeholder: str) -> bool:
         """Return whether the template has a placeholder."""
         return placeholder in self.parts[1::2]

@@ -21,8 +21,8 @@ DECORATION = " \t\r*_`#>$\"'"
 """Characters that may surround a verdict, such as Markdown emphasis."""
 BULLET = re.compile(r"(?:[-+\u2022]|\d{1,3}[.)])\s{1,8}")
 """A bullet or number of a list, which may precede a verdict."""
-VERDICT_MARKER = re.compile(rf"REWARD[{re.escape(DECORATION)}]*:")
-"""The marker of a verdict line. `fences` neutralizes it in all untrusted text."""
+VERDICT_MARKER = re.compile(rf"REWARD[\n{re.escape(DECORATION)}]*:")
+"""The marker of a verdict line or JSON member. `fences` neutralizes it in all untrusted text."""
 THINKING_END = "</think>"
 THINKING_START = "<think>"
 NUMBER = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?(?![\w.]\d|\w)", re.ASCII)
@@ -35,6 +35,8 @@ PERCENT = re.compile(r"\s{0,3}%")
 DIGITS = re.compile(r"\d{1,7}")
 FENCED = re.compile(r"```(?:json)?\s{0,8}(\{[^`]*\})\s{0,8}```")
 """A JSON object in a code fence."""
+MORE_NUMBERS = re.compile(r"\b(?:percent|out of)\b|[\uff05\u2030]", re.IGNORECASE)
+"""Words and signs that change the value of the number before them."""
 PLAIN = re.compile(r"REWARD: (0\.[0-9]{3}|1\.000)")
 """A reply that is only a verdict line with a number from 0 to 1."""
 COMPLETE = re.compile(r"\.\d{3}$")
@@ -141,7 +143,7 @@ def read_json_verdict(text: str, scale: Scale) -> float | None:
             continue
         numbers = [value for name, value in members if name == "REWARD"]
         number = str(numbers[0]) if len(numbers) == 1 and not isinstance(numbers[0], bool) else ""
-        if not NUMBER.fullmatch(number):
+        if not NUMBER.fullmatch(number) or '"REWARD"' not in match:  # an escaped name may be a quotation
             raise UnreadableError("its JSON object does not have exactly one number REWARD")
         return _to_fraction(float(number), number, scale)
     return None
@@ -188,7 +190,7 @@ def _parse_number(rest: str, scale: Scale) -> tuple[float, str]:
         if scale != HUNDRED:
             raise UnreadableError(f"its number has a % sign, but the scale is {scale.text}")
         rest = rest[percent.end() :]
-    if "REWARD" in rest or any(char.isdigit() for char in rest):
+    if "REWARD" in rest or MORE_NUMBERS.search(rest) or any(char.isnumeric() for char in rest):
         raise UnreadableError("its last `REWARD:` line has more than one number")
     return value, match[0]
 
