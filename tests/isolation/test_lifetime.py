@@ -169,7 +169,6 @@ async def test_one_start_for_many(make_client: MakeClient) -> None:
     assert supervisors_in(directory_of(client)) == [await _use(client)]
 
 
-@pytest.mark.parametrize("preload", [True, False])
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
@@ -177,9 +176,9 @@ async def test_one_start_for_many(make_client: MakeClient) -> None:
         ("no_such_module:run", "ModuleNotFoundError: No module named 'no_such_module'"),
     ],
 )
-def test_broken_entry(preload: bool, entry: str, why: str) -> None:
+def test_broken_entry(entry: str, why: str) -> None:
     """An entry that cannot be loaded is an error at the start, named, and leaves nothing behind."""
-    config = IsolationConfig(entry, preload=preload)
+    config = IsolationConfig(entry)
     with pytest.raises(ConfigError, match="entry: ") as caught:
         start_supervisor(config)
     assert (caught.value.field, why in str(caught.value)) == ("entry", True)
@@ -189,7 +188,7 @@ def test_broken_entry(preload: bool, entry: str, why: str) -> None:
 
 def test_cause_of_a_dead_zygote() -> None:
     """A supervisor that was busy while its zygote ended still reports why the entry cannot be loaded."""
-    config = IsolationConfig("isolation_stopped:run", preload=True)
+    config = IsolationConfig("isolation_stopped:run")
     with pytest.raises(ConfigError, match="ImportError: it is gone"):
         start_supervisor(config)
     supervisor_handle(config).close()

@@ -67,7 +67,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     status.install(app, context, external)
     browsers.install(app, settings.allowed_hosts, bool(settings.api_keys))
     auth.install(app, settings.api_keys)
-    key_rate.install(app, settings.key_rate, context.evaluator.cache_url)
+    key_rate.install(app, settings.key_rate, context.evaluator.client_settings.cache_url)
     admission.install(app, settings.bytes_in_flight, settings.max_body_bytes)
     waiting.install(app, settings.waiting_requests, settings.bytes_in_flight)
     for protocol in (score, get_reward, nemo_gym, roll, jobs, reward_types, health, openapi, status):
@@ -77,8 +77,8 @@ def create_app(settings: Settings | None = None) -> Flask:
 
 def _collectors(context: Context) -> Iterator[Collector]:
     yield from isolation_collectors(context.evaluator)
-    if context.evaluator.cache_url:
-        yield CacheCollector(context.evaluator.cache_url)
+    if context.evaluator.client_settings.cache_url:
+        yield CacheCollector(context.evaluator.client_settings.cache_url)
     if context.settings.queue_url:
         yield JobsCollector(context.settings.queue_url)
 

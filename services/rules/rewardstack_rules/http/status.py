@@ -48,12 +48,14 @@ def install(app: Flask, here: Context, external: Collector) -> None:
         external: collector of the metrics of other services (cache, queue, isolated processes).
     """
     settings, evaluator = here.settings, here.evaluator
-    recorder = Recorder(settings.address, settings.metrics_dir, evaluator.cache_url)
+    recorder = Recorder(settings.address, settings.metrics_dir, evaluator.client_settings.cache_url)
     recorder.start()
-    urls = evaluator.cache_url, settings.queue_url
+    urls = evaluator.client_settings.cache_url, settings.queue_url
     sources = Sources(recorder, external, evaluator.service_health, evaluator.run_limits, *urls, QUIET)
     app.extensions[EXTENSION] = Reporter(sources)
-    app.extensions[EXAMPLES] = CachedValue(partial(extremes, Path(evaluator.sample_log)), EXAMPLES_SECONDS)
+    app.extensions[EXAMPLES] = CachedValue(
+        partial(extremes, Path(evaluator.client_settings.sample_log)), EXAMPLES_SECONDS
+    )
 
 
 def deregister(app: Flask) -> None:
@@ -84,7 +86,7 @@ def _own_examples() -> list[dict[str, Any]] | None:
     Returns:
         An empty list if the query does not have `examples`; None if there is no sample log.
     """
-    if not context().evaluator.sample_log:
+    if not context().evaluator.client_settings.sample_log:
         return None
     examples: CachedValue[dict[str, Any]] = current_app.extensions[EXAMPLES]
     return examples.get().get(g.tenant, []) if request.args.get("examples") else []
@@ -102,7 +104,9 @@ def _own_jobs() -> list[dict[str, Any]]:
 def page() -> Response:
     """Reply with the status page."""
     here = context()
-    text, policy = _page(explains=here.settings.page_explains, log_share=here.evaluator.sample_log_share)
+    text, policy = _page(
+        explains=here.settings.page_explains, log_share=here.evaluator.client_settings.sample_log_share
+    )
     return _with_security_headers(Response(text, content_type="text/html; charset=utf-8"), policy)
 
 

@@ -15,7 +15,6 @@ from rewardstack_rules.isolation.process import (
     close_from,
     die_with_parent,
     limit_memory,
-    load_function,
     peak_bytes,
     silence,
 )
@@ -31,14 +30,14 @@ Entry = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def become_child(
-    sock: socket.socket, config: IsolationConfig, entry: Entry | None, confinement: Confinement | None, zygote: int
+    sock: socket.socket, config: IsolationConfig, entry: Entry, confinement: Confinement | None, zygote: int
 ) -> NoReturn:
     """Turn a newly forked process into a child; never return.
 
     Args:
         sock: the socket on which tasks arrive.
         config: the child's limits.
-        entry: the function to call; None if the child must import it.
+        entry: the function to call.
         confinement: confinement of the child; None if it is not confined.
         zygote: process id of the zygote, its parent.
     """
@@ -49,11 +48,6 @@ def become_child(
     gc.enable()
     limit_memory(config.memory_bytes)
     tasks = socket.socket(fileno=SOCKET_FD)
-    try:
-        entry = entry or load_function(config.entry)
-    except Exception as error:  # noqa: BLE001 - a module may raise anything while it is imported
-        tasks.sendall(Frame(Kind.BROKEN, body=dump(describe(error))).encode())
-        os._exit(1)
     if confinement is not None:
         confinement.enter()
     _serve(tasks, config, entry)

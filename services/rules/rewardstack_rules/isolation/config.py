@@ -21,7 +21,6 @@ class IsolationConfig:
 
     Args:
         entry: the function to call, as `module:function`; it takes a dict of JSON types and returns one.
-        preload: whether to import the entry before children are forked; set False for a module that starts threads.
         warmup: a function without arguments, as `module:function`, that is called once before children are forked, to
             fill caches; None to call none.
         fast: number of children for ordinary tasks; by default one per usable core.
@@ -44,7 +43,6 @@ class IsolationConfig:
     """
 
     entry: str
-    preload: bool = True
     warmup: str | None = None
     fast: int = field(default_factory=usable_cores)
     slow: int = field(default_factory=usable_cores)

@@ -27,8 +27,7 @@ class Kind(IntEnum):
     RESULT = 4  # child to supervisor to server process: the result of a task
     LAST = 5  # child to supervisor: a result, after which the child must be replaced
     READY = 6  # child to supervisor: the child accepts tasks; `id`: its process id
-    BROKEN = 7  # child to supervisor: the child cannot run the entry; the body has the reason
-    QUICK_TASK = 8  # server process to supervisor: like TASK, but stop the task once it counts as slow
+    QUICK_TASK = 7  # server process to supervisor: like TASK, but stop the task once it counts as slow
 
 
 class FrameError(Exception):

@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 from rewardstack_rules.isolation.child_link import Child, ChildPool, Task
 from rewardstack_rules.isolation.config import IsolationConfig
-from rewardstack_rules.isolation.frames import Frame, Kind, dump, load
+from rewardstack_rules.isolation.frames import Frame, Kind, dump
 from rewardstack_rules.isolation.tenants import TenantQueue
 from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
@@ -153,16 +153,13 @@ class Scheduler:
     # notifications of children
 
     def child_frame(self, child: Child, frame: Frame) -> None:
-        """Handle a frame in which a child reports that it is ready, has a result, or is broken."""
+        """Handle a frame in which a child reports that it is ready or has a result."""
         if frame.kind is Kind.READY:
             self._failures = 0
             if self._on_ready is not None:
                 self._on_ready()
                 self._on_ready = None
             self._free(child)
-        elif frame.kind is Kind.BROKEN and child.task is None:
-            if self._on_ready is not None:
-                self._on_broken(str(load(frame.body)))
         elif child.task is None:
             self._retire(child)
         elif frame.id != child.task.id or frame.kind not in (Kind.RESULT, Kind.LAST):

@@ -35,10 +35,10 @@ class Zygote:
     Args:
         control: the socket to the supervisor.
         config: the entry and the limits.
-        entry: the imported entry; None if children import it themselves.
+        entry: the imported entry.
     """
 
-    def __init__(self, control: socket.socket, config: IsolationConfig, entry: Entry | None) -> None:
+    def __init__(self, control: socket.socket, config: IsolationConfig, entry: Entry) -> None:
         self._control = control
         self._config = config
         self._entry = entry
@@ -128,14 +128,14 @@ def main() -> None:
     config = IsolationConfig.from_json(sys.argv[3])
     gc.disable()
     try:
-        entry = load_function(config.entry) if config.preload else None
+        entry = load_function(config.entry)
         if config.warmup:
             load_function(config.warmup)()
     except Exception as error:
         control.send(json.dumps(["broken", describe(error)]).encode())
         raise SystemExit(1) from error
     if len(os.listdir("/proc/self/task")) > 1:
-        logger.warning("importing %s starts threads, so forked children may hang; use preload=False", config.entry)
+        logger.warning("importing %s starts threads, so forked children may hang; start them when called", config.entry)
     gc.freeze()  # children share these objects in memory, because their garbage collectors do not touch them
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         Zygote(control, config, entry).serve()

@@ -68,6 +68,9 @@ class Evaluator:
         registry: rules of the server.
         counters: counters for scoring; by default nothing is counted.
 
+    Attributes:
+        client_settings: settings of the services that the server calls: judges, cache and others.
+
     Raises:
         ConfigError: a setting or a route that the pipeline reads is malformed.
     """
@@ -77,8 +80,8 @@ class Evaluator:
         self._own_fields = {name for rule in registry for name in rule.fields}.difference(KNOWN_FIELDS)
         self._counters = counters
         self._rules = LocalRules(settings, registry, counters)
-        self._client_settings = ClientSettings.from_env()
-        self._routes = route_table(self._client_settings)
+        self.client_settings = ClientSettings.from_env()
+        self._routes = route_table(self.client_settings)
         self._rewards = RewardReader(self._routes, registry)
         self._check_judges()
         self._check_rules()
@@ -126,25 +129,16 @@ class Evaluator:
 
     def _count(self, requests: Sequence[Request], scores: Sequence[Score], tenant: str) -> None:
         is_counted = self._counters is not NO_COUNTERS
-        if not (is_counted or self.sample_log):
+        path = self.client_settings.sample_log
+        if not (is_counted or path):
             return
         labels = self._rewards.labels(requests, scores)
         if is_counted:
             self._counters.count_scores(scores, labels)
             self._counters.count_rewards(self._rewards.rewards(requests, scores, labels, tenant))
-        if self.sample_log:
-            file = sample_log(self.sample_log, self._client_settings.sample_log_share)
+        if path:
+            file = sample_log(path, self.client_settings.sample_log_share)
             file.write(requests, scores, labels, tenant)
-
-    @property
-    def sample_log(self) -> str:
-        """Path of the file for scored samples; empty for none."""
-        return self._client_settings.sample_log
-
-    @property
-    def sample_log_share(self) -> float:
-        """Share of the scored samples that are written to the sample log, from 0 to 1."""
-        return self._client_settings.sample_log_share
 
     def explain(
         self,
@@ -217,12 +211,12 @@ class Evaluator:
 
     def _check_judges(self) -> None:
         """Check keys and URLs of judges, and keys of reward models; raise SettingsError if one is invalid."""
-        check_urls(self._client_settings)
+        check_urls(self.client_settings)
         for judge in self._routes.judges.values():
             named = JudgeConfig(judge)
-            check_urls(named.settings(self._client_settings), named.url_setting)
+            check_urls(named.settings(self.client_settings), named.url_setting)
         for model in self._routes.reward_models.values():
-            key_of_model(model, self._client_settings)
+            key_of_model(model, self.client_settings)
 
     def _check_rules(self) -> None:
         """Raise RouteError if a route names an unknown reward function."""
@@ -274,29 +268,19 @@ class Evaluator:
         counts = run(run_with_timeout(STATS_SECONDS, replies))
         return {name: sum(count[name] for count in counts) for name in counts[0] if name != "pid"}
 
-    @property
-    def cache_url(self) -> str:
-        """URL of the Redis that caches results; empty for none."""
-        return self._client_settings.cache_url
-
     def service_health(self) -> list[ServiceHealth]:
         """Return the health of the judges, the reward models and the embedding server."""
-        return run(service_health(self._client_settings.with_current_servers(), self._routes))
+        return run(service_health(self.client_settings.with_current_servers(), self._routes))
 
     @property
     def run_limits(self) -> dict[str, int]:
         """Limits of a run's requests and tokens, by name of the setting; 0 for no limit."""
-        return {MAX_REQUESTS: self._client_settings.max_requests, MAX_TOKENS: self._client_settings.max_tokens}
+        return {MAX_REQUESTS: self.client_settings.max_requests, MAX_TOKENS: self.client_settings.max_tokens}
 
     @property
     def definitions(self) -> dict[str, dict[str, Any]]:
         """The definitions of routes, by pattern."""
         return {route.pattern: definition(route) for route in self._routes}
-
-    @property
-    def cache_settings(self) -> dict[str, str]:
-        """The settings that are part of cache keys, by name."""
-        return self._client_settings.cache_key_settings
 
     def _may_misspell(self, request: Request) -> bool:
         """Return whether to check the names of a sample's fields for misspelled options of built-in functions.
@@ -325,7 +309,7 @@ class Evaluator:
         if self._shared is None:
             counters = self._counters
             cache = ResultCache(
-                self._client_settings, counters.count_cache_write_errors, counters.count_rejected_cache_values
+                self.client_settings, counters.count_cache_write_errors, counters.count_rejected_cache_values
             )
             self._shared = Backends(counters.count_usage), cache
             loop_thread().closing += [resource.close for resource in self._shared]
@@ -333,7 +317,7 @@ class Evaluator:
 
     def _scorers(self, backends: Backends, tenant: str) -> dict[str, MakeScorer]:
         """Return the factories of a tenant's scorers."""
-        settings = replace(self._client_settings, reward_server_urls=())  # do not call other reward servers
+        settings = replace(self.client_settings, reward_server_urls=())  # do not call other reward servers
         # A group must not wait for members that arrive in other requests: each member would block a thread of this
         # server while it waits.
         scorers = backends.scorers(settings, self._parts()[1], tenant, self._routes, waits_for_groups=False)

@@ -24,7 +24,7 @@ def reward_types() -> Response:
     return jsonify(
         reward_types={rule.name: _describe(rule) for rule in here.registry},
         routes=here.evaluator.definitions,
-        settings=here.evaluator.cache_settings,
+        settings=here.evaluator.client_settings.cache_key_settings,
         version=__version__,
     )
 
