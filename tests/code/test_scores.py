@@ -58,6 +58,8 @@ TREE_TESTS = [
     "from solution import total as t\nassert t(Node(4)) == 4",
     "def test_walk():\n    assert max(walk(4)) == 3",
 ]
+POWER = "1" + "0" * 5000
+"""10 ** 5000, with more digits than Python reads and writes by default."""
 CASES: dict[str, tuple[dict[str, Any], Any]] = {
     "all tests pass": (sample(ADD, SUM), (1.0, 2, "")),
     "one fails": (sample("print(3)", SUM), (0.0, 1, "test 2 of 2: wrong answer")),
@@ -85,6 +87,18 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
     ),
     "keys that are numbers": (
         sample("def f(d): return d[1]", {"inputs": [[{"1": 5}]], "outputs": [5], "fn_name": "f"}),
+        (1.0, 1, ""),
+    ),
+    "integers of many digits": (
+        sample("print(10 ** int(input()))", {"inputs": ["5000"], "outputs": [POWER]}),
+        (1.0, 1, ""),
+    ),
+    "a call with integers of many digits": (
+        sample("def f(n): return n * 2", {"inputs": [POWER], "outputs": ["2" + POWER[1:]], "fn_name": "f"}),
+        (1.0, 1, ""),
+    ),
+    "asserts with integers of many digits": (
+        sample("def f(n): return str(10 ** n)", ["assert f(5000) == str(10 ** 5000)"]),
         (1.0, 1, ""),
     ),
     "a call that returns no data": (

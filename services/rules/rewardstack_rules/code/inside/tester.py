@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, NoReturn
 
-from rewardstack_rules.code.inside.programs import RECURSION_LIMIT, read
+from rewardstack_rules.code.inside.programs import lift_limits, read
 from rewardstack_rules.code.inside.values import (
     LIBRARIES,
     MODULES,
@@ -49,7 +49,7 @@ def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
         report.unscored("the tests are not a Python program")
     session = Session(Channel(fds[2]), report)
     names = session.names([suite["setup"], *suite["tests"]], suite["entry"])
-    sys.setrecursionlimit(RECURSION_LIMIT)
+    lift_limits()
     try:
         exec(codes[0], names)
     except ImportError as error:
