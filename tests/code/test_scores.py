@@ -221,6 +221,16 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
         sample("def f(x): return x", {"test": "def check(c):\n    assert c(1) == 1", "entry_point": "f"}),
         (1.0, 1, ""),
     ),
+    "LeetCodeDataset": (
+        sample(
+            "class Solution:\n    def f(self, operation, target): return target(self=operation)",
+            {
+                "test": "def check(c):\n    assert c(operation=1, target=lambda self: self) == 1",
+                "entry_point": "Solution().f",
+            },
+        ),
+        (1.0, 1, ""),
+    ),
     "a suite that dies half-way": (
         sample("import os\ndef f(x): return x + 1 if x < 2 else os._exit(0)", ASSERTS, score="share"),
         (0.25, 1, "test 2 of 4"),

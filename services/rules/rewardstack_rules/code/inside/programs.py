@@ -349,12 +349,12 @@ class Callback:
         self._server = server
         self.number = number
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         return self._server.ask(self.number, arguments, keywords)
 
 
 OPERATIONS: dict[str, Any] = {
-    "call": lambda target, *arguments, **keywords: target(*arguments, **keywords),
+    "call": lambda target, /, *arguments, **keywords: target(*arguments, **keywords),
     "get": getattr,
     "set": setattr,
     "len": len,

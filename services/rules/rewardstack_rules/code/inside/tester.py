@@ -328,7 +328,7 @@ class Proxy:
         object.__setattr__(self, "_session", session)
         object.__setattr__(self, "_number", number)
 
-    def _ask(self, operation: str, *arguments: Any, **keywords: Any) -> Any:
+    def _ask(self, operation: str, /, *arguments: Any, **keywords: Any) -> Any:
         session = object.__getattribute__(self, "_session")
         return session.do(operation, object.__getattribute__(self, "_number"), [*arguments], keywords)
 
@@ -338,7 +338,7 @@ class Proxy:
             raise TypeError(f"expected {kind.__name__}")
         return value
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         return Proxy._ask(self, "call", *arguments, **keywords)
 
     def __getattr__(self, name: str) -> Any:
