@@ -167,6 +167,14 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
         ),
         (0.0, 0, "the test failed"),
     ),
+    "built-in names beside an import of the program by its name": (
+        sample(
+            "def f(x): return 0\ndef all(x): return True",
+            "import importlib\nm = importlib.import_module('solution')\n"
+            "def test_f(): assert all(m.f(x) == y for x, y in [(1, 2), (2, 3)])",
+        ),
+        (0.0, 0, "the test failed"),
+    ),
     "modules beside an import of the program": (
         sample(
             "def f(x): return 0\nclass math: isclose = lambda *a: True",

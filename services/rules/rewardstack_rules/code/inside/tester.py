@@ -97,6 +97,8 @@ class UsedNames:
             self.bound.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
             self.modules.update(modules)
+        elif isinstance(node, ast.Constant) and node.value == SOLUTION:  # importlib.import_module("solution")
+            self.modules.add(SOLUTION)
 
 
 def _holds(code: Any, names: dict[str, Any], used: UsedNames, report: Report) -> bool:

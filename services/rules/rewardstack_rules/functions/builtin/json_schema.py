@@ -30,7 +30,7 @@ MAX_NESTING = 50
 """Maximum depth of nested objects and lists in the response."""
 LABELS = ("", "json")
 """Tags of fenced blocks that are read as JSON; empty for blocks without a tag."""
-PATTERN_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
+PATTERN_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\Z)|\$", re.DOTALL)
 """Matches an escaped character, a character class or `$` in a pattern."""
 
 
