@@ -29,6 +29,8 @@ PRINTED = {
     "relative": ("1000001", "1000000", "lines", 1e-5, True),
     "so long that it is not read": ("1" + " " * (2 << 20), "1", "tokens", None, False),
     "infinite": ("1e999999", "1", "lines", 1e-5, False),
+    "numbers beyond floats": ("9" * 400, "1" * 350, "lines", 1e-6, False),
+    "a number beyond floats": ("1" + "0" * 400, "1e400", "lines", 1e-6, True),
     "a long number with a letter": ("1" * 1_000_000 + "x", "1", "tokens", None, False),
     "a long number": ("1" * 1_000_000, "1", "lines", None, False),
     "points": ("1.", "1", "lines", None, True),

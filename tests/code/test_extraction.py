@@ -24,6 +24,21 @@ CASES = {
     "an empty tagged one": ("```\nx=1\n```\n```python\n\n```", "x=1\n"),
     "a tag without end": ("```" + "a" * 1_000_000 + "`\n```python\nx=1\n```", "x=1\n"),
     "blanks without end": ("```" + " " * 1_000_000 + "`\n```python\nx=1\n```", "x=1\n"),
+    "answer tags": ("<think>x</think><answer>```python\nx=1\n```</answer>", "x=1\n"),
+    "answer tags around a fence without a tag": ("<answer>```\nx=1\n```</answer> Done.", "x=1\n"),
+    "answer tags after a draft": ("```python\nx=1\n```\n<answer>```python\nx=2\n```</answer>", "x=2\n"),
+    "answer tags in the program": ("```python\nx='<answer>'\ny='</answer>'\n```", "x='<answer>'\ny='</answer>'\n"),
+    "an opening fence after text": ("Here: ```python\nx=1\n```\nIt prints:\n```\n1\n```", "x=1\n"),
+    "an opening fence after a bullet": ("* ```python\n  if x:\n      y\n  ```", "if x:\n    y\n"),
+    "an opening fence after text, not of a language": ("Here: ```text\nx=1\n```", ""),
+    "prose that ends in a fence": ("Write ```python\nand then:\n```python\nx=1\n```", "x=1\n"),
+    "in a quotation": ("> ```python\n> if x:\n>     y\n> ```", "if x:\n    y\n"),
+    "a closing fence after the last line": ("```python\nx=1\ny=2```", "x=1\ny=2\n"),
+    "the same with an answer tag": ("<answer>```python\nx=1```</answer>", "x=1\n"),
+    "a line that ends in a fence, in a closed block": ("```python\ns='''\na```\n'''\n```", "s='''\na```\n'''\n"),
+    "attached fences without end": ("`" * 1_000_000 + "x`y\nHere: ```python\nx=1\n```", "x=1\n"),
+    "a quoted end of the reasoning": ("<think>a</think>\n```python\nx='</think>'\n```", "x='</think>'\n"),
+    "a byte order mark": ("```python\n\ufeffx=1\n```", "x=1\n"),
     "carriage returns": ("```python\r\nx=1\r\n```", "x=1\n"),
 }
 
@@ -37,4 +52,4 @@ def test_fences(table: Table) -> None:
 
 def test_whole_response() -> None:
     """`extract: response` takes all behind the reasoning."""
-    assert extract_code("<think>hm</think>x=1", "python", "response") == "x=1"
+    assert extract_code("<think>hm</think>\ufeffx=1", "python", "response") == "x=1"

@@ -58,6 +58,8 @@ TREE_TESTS = [
     "from solution import total as t\nassert t(Node(4)) == 4",
     "def test_walk():\n    assert max(walk(4)) == 3",
 ]
+POWER = "1" + "0" * 5000
+"""10 ** 5000, with more digits than Python reads and writes by default."""
 CASES: dict[str, tuple[dict[str, Any], Any]] = {
     "all tests pass": (sample(ADD, SUM), (1.0, 2, "")),
     "one fails": (sample("print(3)", SUM), (0.0, 1, "test 2 of 2: wrong answer")),
@@ -85,6 +87,18 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
     ),
     "keys that are numbers": (
         sample("def f(d): return d[1]", {"inputs": [[{"1": 5}]], "outputs": [5], "fn_name": "f"}),
+        (1.0, 1, ""),
+    ),
+    "integers of many digits": (
+        sample("print(10 ** int(input()))", {"inputs": ["5000"], "outputs": [POWER]}),
+        (1.0, 1, ""),
+    ),
+    "a call with integers of many digits": (
+        sample("def f(n): return n * 2", {"inputs": [POWER], "outputs": ["2" + POWER[1:]], "fn_name": "f"}),
+        (1.0, 1, ""),
+    ),
+    "asserts with integers of many digits": (
+        sample("def f(n): return str(10 ** n)", ["assert f(5000) == str(10 ** 5000)"]),
         (1.0, 1, ""),
     ),
     "a call that returns no data": (
@@ -121,6 +135,81 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
         sample("def f(x): pass", {"fn_name": "f", "test_cases": [{"inputs": [1], "output": 2}]}),
         (0.0, 0, "wrong answer"),
     ),
+    "a function named like a built-in one": (
+        sample("def sum(a, b): return a + b", ["assert sum(1, 2) == 3"]),
+        (1.0, 1, ""),
+    ),
+    "a function named like a built-in one, imported": (
+        sample("def sum(a, b): return a + b", "from solution import sum\ndef test_sum(): assert sum(1, 2) == 3"),
+        (1.0, 1, ""),
+    ),
+    "test functions and classes that the tests run themselves": (
+        sample(
+            "def f(x): return x",
+            "import asyncio\ndef test_value(x): assert f(x) == x\nasync def test_later(): assert f(3) == 3\n"
+            "class TestF:\n    def test_it(self): assert f(2) == 2\n"
+            "test_value(1)\nTestF().test_it()\nasyncio.run(test_later())",
+        ),
+        (1.0, 1, ""),
+    ),
+    "built-in names beside an import of the program": (
+        sample(
+            "def f(x): return 0\ndef all(x): return True",
+            "import solution as s\nfrom solution import f as g\n"
+            "def test_f(): assert all(g(x) == s.f(x) == y for x, y in [(1, 2), (2, 3)])",
+        ),
+        (0.0, 0, "the test failed"),
+    ),
+    "built-in names beside a star import": (
+        sample(
+            "def f(x): return 0\ndef all(x): return True",
+            "from solution import *\ndef test_f(): assert all(f(x) == y for x, y in [(1, 2), (2, 3)])",
+        ),
+        (0.0, 0, "the test failed"),
+    ),
+    "built-in names beside an import of the program by its name": (
+        sample(
+            "def f(x): return 0\ndef all(x): return True",
+            "import importlib\nm = importlib.import_module('solution')\n"
+            "def test_f(): assert all(m.f(x) == y for x, y in [(1, 2), (2, 3)])",
+        ),
+        (0.0, 0, "the test failed"),
+    ),
+    "modules beside an import of the program": (
+        sample(
+            "def f(x): return 0\nclass math: isclose = lambda *a: True",
+            "import solution\ndef test_f(): assert math.isclose(solution.f(1), 2)",
+        ),
+        (0.0, 0, "the test failed"),
+    ),
+    "a built-in name instead of the function": (
+        sample("def all(x): return True", ["assert all(f(x) == y for x, y in [(1, 2), (2, 3)])"]),
+        (0.0, 0, "the test failed"),
+    ),
+    "two built-in names, of which one may be tested": (
+        sample("def sum(x): return 0\ndef all(x): return True", ["assert all(sum(x) == 5 for x in [(1, 2)])"]),
+        (0.0, 0, "the test failed"),
+    ),
+    "StopIteration": (
+        sample("def f(x): raise StopIteration", ["assert all(map(lambda t: f(t[0]) == t[1], [(1, 2)]))"]),
+        (0.0, 0, "the test failed"),
+    ),
+    "a class derived from StopIteration": (
+        sample(
+            "class E(StopIteration): pass\ndef f(x): raise E",
+            ["assert not [*filter(lambda t: f(t[0]) != t[1], [(1, 2)])]"],
+        ),
+        (0.0, 0, "the test failed"),
+    ),
+    "the end of an iterator": (
+        sample(
+            "def f(n): return iter(Count(n))\nclass Count:\n    def __init__(self, n): self.n = n\n"
+            "    def __iter__(self): return self\n    def __next__(self):\n        self.n -= 1\n"
+            "        if self.n < 0: raise StopIteration\n        return self.n",
+            ["assert [*f(2)] == [1, 0]\ntry: next(f(0))\nexcept StopIteration: pass\nelse: assert False"],
+        ),
+        (1.0, 1, ""),
+    ),
     "an import in a string": (
         sample("def f(x): return x", {"test_list": ["assert f(math.pi) > 3"], "test_imports": "import math"}),
         (1.0, 1, ""),
@@ -138,6 +227,16 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
     "objects, callbacks, exceptions": (sample(TREE, TREE_TESTS, score="share"), (1.0, len(TREE_TESTS), "")),
     "HumanEval": (
         sample("def f(x): return x", {"test": "def check(c):\n    assert c(1) == 1", "entry_point": "f"}),
+        (1.0, 1, ""),
+    ),
+    "LeetCodeDataset": (
+        sample(
+            "class Solution:\n    def f(self, operation, target): return target(self=operation)",
+            {
+                "test": "def check(c):\n    assert c(operation=1, target=lambda self: self) == 1",
+                "entry_point": "Solution().f",
+            },
+        ),
         (1.0, 1, ""),
     ),
     "a suite that dies half-way": (
@@ -166,6 +265,39 @@ UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
     "a library that tests lack": (
         sample("def f(x): return x", ["import no_such_module\nassert f(1)"]),
         "no_such_module",
+    ),
+    "a class of tests beside a test": (
+        sample(
+            "def f(x): return 2", "def test_a(): assert f(1) == 2\nclass TestF:\n    def test_b(self): assert f(2) == 3"
+        ),
+        "classes of tests are not run",
+    ),
+    "a class of unittest beside a test": (
+        sample(
+            "def f(x): return 2",
+            "import unittest\ndef test_a(): assert f(1) == 2\n"
+            "class Cases(unittest.TestCase):\n    def test_b(self): assert f(2) == 3",
+        ),
+        "classes of tests are not run",
+    ),
+    "a coroutine beside a test": (
+        sample("def f(x): return 2", "def test_a(): assert f(1) == 2\nasync def test_b(): assert f(2) == 3"),
+        "coroutines and generators are not run",
+    ),
+    "a generator beside a test": (
+        sample("def f(x): return 2", "def test_a(): assert f(1) == 2\ndef test_b():\n    yield\n    assert f(2) == 3"),
+        "coroutines and generators are not run",
+    ),
+    "a test with a fixture": (
+        sample("def f(x): return x", "def one(): return 1\ndef test_f(one): assert f(one) == 1"),
+        "fixtures and marks are not run",
+    ),
+    "a test with a mark": (
+        sample(
+            "def f(x): return x",
+            "def mark(f):\n    f.pytestmark = []\n    return f\n@mark\ndef test_f(): assert f(1) == 1",
+        ),
+        "fixtures and marks are not run",
     ),
     "tests that call nothing": (sample("def f(x): return x", ["assert 1 == 1"]), "without calling"),
     "tests that loop by themselves": (

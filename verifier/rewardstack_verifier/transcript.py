@@ -198,13 +198,20 @@ def split_reasoning(text: str) -> tuple[str, str]:
         The reasoning and the answer, without their markers. The reasoning ends at the last end marker
         (`</think>`, `</thinking>`, `</seed:think>`, `[/THINK]`, Gemma 4's `<channel|>` …). It begins after the last
         start marker of the same kind, or at the beginning of the text if there is none. A text without an end marker
-        has no reasoning.
+        has no reasoning. A quoted end marker is text.
     """
-    ends = [(text.rfind(end), end) for end in _REASONING_ENDS if end in text]
-    if not ends:
+    start, end = max((_find_last(text, end), end) for end in _REASONING_ENDS)
+    if start < 0:
         return "", text
-    start, end = max(ends)
     return text[:start].rpartition(_REASONING_ENDS[end])[2], text[start + len(end) :]
+
+
+def _find_last(text: str, marker: str) -> int:
+    """Return the position of the last marker that is not quoted; -1 if there is none."""
+    start = text.rfind(marker)
+    while start >= 0 and _has_quotes(text, start, start + len(marker)):
+        start = text.rfind(marker, 0, start)
+    return start
 
 
 def without_reasoning(text: str) -> str:
@@ -452,8 +459,12 @@ def _name(template: str, marker: re.Match[str]) -> str:
 
 def _is_quoted(marker: re.Match[str]) -> bool:
     """Return whether a marker is between two equal quotation marks or backticks, and so is only mentioned."""
-    before = marker.string[max(0, marker.start() - 1) : marker.start()]
-    return before in ('"', "'", "`") and marker.string.startswith(before, marker.end())
+    return _has_quotes(marker.string, marker.start(), marker.end())
+
+
+def _has_quotes(text: str, start: int, end: int) -> bool:
+    before = text[max(0, start - 1) : start]
+    return before in ('"', "'", "`") and text.startswith(before, end)
 
 
 def _is_after_call(tag: re.Match[str]) -> bool:

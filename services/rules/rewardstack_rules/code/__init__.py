@@ -21,7 +21,7 @@ which runs the program.
 The package `inside` runs under the interpreter of CODE_PYTHON and needs only the standard library.
 """
 
-RUNNER_VERSION = "3"
+RUNNER_VERSION = "4"
 """Version of the execution environment, a part of cache keys. Raise it when a change can alter a verdict."""
 VARIABLES = (
     "CODE_PYTHON",

@@ -26,7 +26,8 @@ def same_output(printed: str, expected: str, mode: str, tolerance: float | None 
         mode: `lines` (compare the words of each line; ignore blank lines at both ends), `tokens` (compare the words,
             regardless of lines), or `exact` (compare each character). The first two compare numbers by value.
         tolerance: maximum difference of two numbers. It is relative to the expected number, or absolute if the expected
-            number is between -1 and 1. None if values must be equal. `exact` ignores it.
+            number is between -1 and 1. None if values must be equal. `exact` ignores it. Numbers that are too large for
+            a float must be equal.
     """
     if mode == "exact":
         return printed == expected
@@ -57,7 +58,9 @@ def _same_tokens(ours: list[str], theirs: list[str], tolerance: float | None) ->
 def _same_number(one: str, other: str, tolerance: float | None) -> bool:
     if not (NUMBER.fullmatch(one) and NUMBER.fullmatch(other)):
         return False
-    if tolerance is not None and _is_close(float(one), float(other), tolerance):
+    value, expected = float(one), float(other)
+    are_floats = math.isfinite(value) and math.isfinite(expected)
+    if tolerance is not None and are_floats and _is_close(value, expected, tolerance):
         return True
     return Decimal(one) == Decimal(other)
 

@@ -1,18 +1,62 @@
-"""Find the program in a response: the content of its last closed code fence with the language's tag.
+"""Find the fenced blocks of a response, and its program: the content of the last closed block with the language's tag.
 
-If there is no such fence, the program is the content of the last closed fence without a tag.
+If there is no such block, a block whose fences are attached to other text counts, too. If there is none either, the
+program is the content of the last closed block without a tag.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from rewardstack_rules.code.languages import find_language
 from rewardstack_verifier.transcript import split_reasoning
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`{]*)")
+ATTACHED_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^\s`~{]+)\Z")
+ATTACHED_LENGTH = 40
+"""Maximum number of characters of a fence at the end of a line, with its tag."""
+ANSWER_END = "</answer>"
+ANSWER_TAG = re.compile(r"^[ \t]*<answer>[ \t]*(?=`{3}|~{3})|(?:(?<=```)|(?<=~~~))[ \t]*</answer>", re.MULTILINE)
+"""Matches `<answer>` before a fence and `</answer>` after one, on the same line."""
+QUOTED = re.compile(r"^ {0,3}>(?: |$)", re.MULTILINE)
+BYTE_ORDER_MARK = "\ufeff"
+
+
+class Opening(NamedTuple):
+    """A fence that opens a block.
+
+    Args:
+        indent: number of columns before the fence.
+        mark: the backticks or tildes.
+        tag: the word after them, in lower case; empty if there is none.
+    """
+
+    indent: int
+    mark: str
+    tag: str
+
+
+class Block(NamedTuple):
+    """A fenced block.
+
+    Args:
+        opening: its first fence.
+        lines: its lines, without the fences.
+        is_closed: whether it has a second fence.
+    """
+
+    opening: Opening
+    lines: list[str]
+    is_closed: bool
+
+    def code(self) -> str:
+        """Return the content, without the indentation of a list item."""
+        code = "\n".join(self.lines) + "\n"
+        return textwrap.dedent(code) if self.opening.indent else code
 
 
 def extract_code(response: str, language: str, how: str) -> str:
@@ -25,37 +69,72 @@ def extract_code(response: str, language: str, how: str) -> str:
     """
     answer = split_reasoning(response)[1]
     if how == "response":
-        return answer
-    blocks = _blocks(answer)
+        return answer.removeprefix(BYTE_ORDER_MARK)
+    blocks = fenced_blocks(answer)
     tagged = [code for tag, code in blocks if tag and find_language(tag) == language]
+    if not tagged:
+        tagged = [code for tag, code in _attached_blocks(answer) if tag and find_language(tag) == language]
     untagged = [code for tag, code in blocks if not tag]
-    return next((code for code in (*tagged[-1:], *untagged[-1:]) if code.strip()), "")
+    program = next((code for code in (*tagged[-1:], *untagged[-1:]) if code.strip()), "")
+    return program.removeprefix(BYTE_ORDER_MARK)
 
 
-def _blocks(text: str) -> list[tuple[str, str]]:
-    """Return the closed fenced blocks, each with its tag in lower case."""
-    blocks: list[tuple[str, str]] = []
-    opening: re.Match[str] | None = None
+def fenced_blocks(text: str) -> list[tuple[str, str]]:
+    """Return the tag, in lower case, and the content of each closed block; ignore `<answer>` beside a fence."""
+    blocks = _blocks(ANSWER_TAG.sub("\n", text), _fence)
+    return [(block.opening.tag, block.code()) for block in blocks if block.is_closed]
+
+
+def _attached_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield blocks like `fenced_blocks`, also those whose fences are attached to other text.
+
+    A language's fence may be at the end of a line of text (`Code: ```python`), or in a quotation (`> `). If nothing
+    else closes the last block, the first line that ends in a fence does.
+    """
+    for opening, lines, is_closed in _blocks(QUOTED.sub("", text), lambda line: _fence(line) or _attached_fence(line)):
+        if not is_closed:
+            stripped = [line.rstrip().removesuffix(ANSWER_END).rstrip() for line in lines]
+            end = next((at for at, line in enumerate(stripped) if line.endswith(opening.mark)), None)
+            if end is None:
+                return
+            lines[end:] = [stripped[end].rstrip(opening.mark[0])]
+        yield opening.tag, Block(opening, lines, True).code()
+
+
+def _blocks(text: str, read_opening: Callable[[str], Opening | None]) -> Iterator[Block]:
+    """Yield the blocks of a text; `read_opening` returns the opening fence of a line, or None."""
+    opening: Opening | None = None
     lines: list[str] = []
     for line in LINE_END.split(text):
-        fence = _fence(line)
         if opening is None:
-            opening, lines = fence, []
-        elif fence is not None and _closes(fence, opening):
-            code = "\n".join(lines) + "\n"
-            blocks.append((opening[3].lower(), textwrap.dedent(code) if opening[1] else code))
+            opening, lines = read_opening(line), []
+        elif _closes(_fence(line), opening):
+            yield Block(opening, lines, True)
             opening = None
         else:
             lines.append(line)
-    return blocks
+    if opening is not None:
+        yield Block(opening, lines, False)
 
 
-def _fence(line: str) -> re.Match[str] | None:
-    """Return the match if a line can open or close a block, else None. After the tag, a backtick is not allowed."""
+def _fence(line: str) -> Opening | None:
+    """Return the fence if a line can open or close a block, else None. After the tag, a backtick is not allowed."""
     found = FENCE.match(line)
-    return None if found is None or "`" in line[found.end() :] else found
+    if found is None or "`" in line[found.end() :]:
+        return None
+    return Opening(len(found[1].expandtabs()), found[2], found[3].lower())
 
 
-def _closes(fence: re.Match[str], opening: re.Match[str]) -> bool:
-    has_room = len(fence[1].expandtabs()) <= len(opening[1].expandtabs()) + 3
-    return has_room and not fence[3] and fence[2][0] == opening[2][0] and len(fence[2]) >= len(opening[2])
+def _attached_fence(line: str) -> Opening | None:
+    """Return the fence with the tag of a language at the end of a line of text, else None."""
+    line = line.rstrip()
+    found = ATTACHED_FENCE.search(line, max(0, len(line) - ATTACHED_LENGTH))
+    if found is None or find_language(found[2]) is None:
+        return None
+    return Opening(len(line[: found.start()].expandtabs()), found[1], found[2].lower())
+
+
+def _closes(fence: Opening | None, opening: Opening) -> bool:
+    if fence is None or fence.tag or fence.indent > opening.indent + 3:
+        return False
+    return fence.mark[0] == opening.mark[0] and len(fence.mark) >= len(opening.mark)

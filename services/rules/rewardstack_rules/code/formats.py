@@ -99,7 +99,7 @@ class Problem:
         is_wrapped: whether an expected value may be wrapped in a list of one element (APPS, TACO).
         setup: code that runs before the test programs.
         tests: sources of the test programs.
-        entry: name of the function that the test programs test; empty if they name it themselves.
+        entry: the function that the test programs test, as NAME or CLASS().METHOD; empty if they name it themselves.
         checker: decides whether the output of a case is right; None if it is compared with the expected output.
         language: language of the programs, a key of `languages.LANGUAGES`.
     """
@@ -425,8 +425,8 @@ def _of_test(value: Mapping[str, Any]) -> Problem:
         return _of_list(test)
     if not isinstance(test, str) or not isinstance(entry, str):
         raise TestsError("`test` and `entry_point` must be strings")
-    if entry and not (entry.isidentifier() and len(entry) <= MAX_NAME):
-        raise TestsError("`entry_point` is not the name of a function")
+    if entry and not (len(entry) <= MAX_NAME and all(map(str.isidentifier, entry.split("().", 1)))):
+        raise TestsError("`entry_point` is not the name of a function, or CLASS().METHOD")
     return _with_check(test, entry)
 
 

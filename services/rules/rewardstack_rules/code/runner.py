@@ -59,6 +59,8 @@ NOT_SENT = (
     "test programs and checkers hold expected results, which SandboxFusion never gets; score this problem on a server "
     "with CODE=on and without SANDBOX_FUSION_URL"
 )
+MAX_DIGITS = 50_000
+"""Maximum number of digits of an integer that a runner parses, as in LiveCodeBench; Python's default is 4,300."""
 KEPT_CHECKERS = 8
 """Maximum number of built checkers that a runner caches.
 
@@ -119,6 +121,8 @@ def _score(runner: Runner, task: Mapping[str, Any]) -> dict[str, Any]:
 def _runner() -> Runner:
     """Return the runner of this process; the first call creates it."""
     hide_memory()
+    if hasattr(sys, "set_int_max_str_digits"):  # Python 3.10.7 and later
+        sys.set_int_max_str_digits(MAX_DIGITS)
     python, boundary, compiler = (os.environ.get(name, "") for name in ("CODE_PYTHON", "CODE_BOUNDARY", "CODE_CXX"))
     urls = _setting("SANDBOX_FUSION_URL")
     if not urls:
@@ -348,9 +352,7 @@ class Runner:
             if ended.name == AGAIN:
                 return ended
         if b"1" in results and not has_called:
-            return Verdict(
-                UNSCORED, detail="the tests pass without calling the program; classes of unittest are not run"
-            )
+            return Verdict(UNSCORED, detail="the tests pass without calling the program")
         return results, ended
 
 

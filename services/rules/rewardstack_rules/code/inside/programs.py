@@ -90,6 +90,13 @@ def read(fd: int) -> bytes:
     return data
 
 
+def lift_limits() -> None:
+    """Raise Python's recursion limit, and remove its limit on digits of integers, because CPU time is limited."""
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    if hasattr(sys, "set_int_max_str_digits"):  # Python 3.10.7 and later
+        sys.set_int_max_str_digits(0)
+
+
 def load(source: bytes, name: str, arguments: Sequence[str] = ()) -> Names:
     """Run a program's source as a module and return its names; end the process if it does not compile."""
     try:
@@ -101,7 +108,7 @@ def load(source: bytes, name: str, arguments: Sequence[str] = ()) -> Names:
     sys.modules[name] = MODULE
     linecache.cache[FILE] = (len(text), None, text.splitlines(True), FILE)
     sys.argv = [FILE, *arguments]
-    sys.setrecursionlimit(RECURSION_LIMIT)
+    lift_limits()
     exec(code, MODULE.__dict__)
     return MODULE.__dict__
 
@@ -201,6 +208,7 @@ def call(fds: list[int], options: Names) -> NoReturn:
         fds: descriptors of the source, of the arguments (a JSON list) and of the file for the result (JSON).
         options: `function`, the name of the function or method.
     """
+    lift_limits()
     source, arguments = read(fds[0]), [*map(_with_whole_keys, json.loads(read(fds[1])))]
     try:
         names = load(source, "solution")
@@ -341,12 +349,12 @@ class Callback:
         self._server = server
         self.number = number
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         return self._server.ask(self.number, arguments, keywords)
 
 
 OPERATIONS: dict[str, Any] = {
-    "call": lambda target, *arguments, **keywords: target(*arguments, **keywords),
+    "call": lambda target, /, *arguments, **keywords: target(*arguments, **keywords),
     "get": getattr,
     "set": setattr,
     "len": len,

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import importlib
 import json
 import os
 import sys
 from collections import deque
 from collections.abc import Iterator
-from types import ModuleType
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
-from rewardstack_rules.code.inside.programs import RECURSION_LIMIT, read
+from rewardstack_rules.code.inside.programs import lift_limits, read
 from rewardstack_rules.code.inside.values import (
     LIBRARIES,
     MODULES,
@@ -30,8 +32,12 @@ from rewardstack_rules.code.inside.values import (
 )
 
 NAME = "tests"
+SOLUTION = "solution"
+"""Name under which tests may import the candidate."""
 MUTABLE = (list, dict, set, bytearray, deque)
 REASON_CHARACTERS = 200
+RETURNS_EARLY = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+"""Flags of functions whose call returns before their code runs."""
 
 
 def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
@@ -44,12 +50,13 @@ def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
     suite = json.loads(read(fds[0]))
     report = Report(fds[1])
     try:
-        codes = [compile(one, f"{NAME}.py", "exec", dont_inherit=True) for one in [suite["setup"], *suite["tests"]]]
+        trees = [ast.parse(one) for one in [suite["setup"], *suite["tests"]]]
+        codes = [compile(tree, f"{NAME}.py", "exec", dont_inherit=True) for tree in trees]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         report.unscored("the tests are not a Python program")
-    session = Session(Channel(fds[2]), report)
-    names = session.names([suite["setup"], *suite["tests"]], suite["entry"])
-    sys.setrecursionlimit(RECURSION_LIMIT)
+    used = UsedNames(trees)
+    names = Session(Channel(fds[2]), report).names(used, suite["entry"])
+    lift_limits()
     try:
         exec(codes[0], names)
     except ImportError as error:
@@ -58,18 +65,54 @@ def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
         report.result(False)  # every test fails
         os._exit(0)
     for code in codes[1:]:
-        report.result(_holds(code, names, report))
+        report.result(_holds(code, names, used, report))
     os._exit(0)
 
 
-def _holds(code: Any, names: dict[str, Any], report: Report) -> bool:
+class UsedNames:
+    """The names in test programs.
+
+    Args:
+        trees: the syntax trees of the test programs.
+    """
+
+    def __init__(self, trees: list[ast.Module]) -> None:
+        self.read: set[str] = set()
+        self.bound: set[str] = set()
+        """Names that the test programs define themselves."""
+        self.modules: set[str] = set()
+        """Modules that they import."""
+        for tree in trees:
+            for node in ast.walk(tree):
+                self._add(node)
+
+    def _add(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Name):
+            (self.read if isinstance(node.ctx, ast.Load) else self.bound).add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            self.bound.add(node.name)
+        elif isinstance(node, ast.arg):
+            self.bound.add(node.arg)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            self.bound.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            self.modules.update(modules)
+        elif isinstance(node, ast.Constant) and node.value == SOLUTION:  # importlib.import_module("solution")
+            self.modules.add(SOLUTION)
+
+
+def _holds(code: Any, names: dict[str, Any], used: UsedNames, report: Report) -> bool:
     """Run a test program and the `test_…` functions that it defines; return whether all pass."""
     before = dict(names)
     try:
         exec(code, names)
-        for name in [one for one in names if one.startswith("test_") and names[one] is not before.get(one)]:
-            if callable(names[name]) and not isinstance(names[name], Proxy):
-                names[name]()
+        added = {name: value for name, value in names.items() if value is not before.get(name)}
+        not_run = {name: reason for name, value in added.items() if (reason := _why_not_run(name, value))}
+        for name in sorted(not_run.keys() - used.read):  # the test program does not run it itself
+            report.unscored(not_run[name])
+        for name, value in added.items():
+            if name not in not_run and name.startswith("test_") and callable(value) and not isinstance(value, Proxy):
+                value()
     except ModuleNotFoundError as error:
         if not hasattr(error, "is_remote"):
             report.unscored(f"the tests: {error}")
@@ -77,6 +120,22 @@ def _holds(code: Any, names: dict[str, Any], report: Report) -> bool:
     except BaseException:  # the test fails
         return False
     return True
+
+
+def _why_not_run(name: str, value: Any) -> str:
+    """Return why a test that a test program defines is not run; empty if it is run, or is no test."""
+    if isinstance(value, type) and value.__module__ == NAME:
+        kinds = [(base.__module__.partition(".")[0], base.__name__) for base in value.__mro__]
+        has_tests = name.startswith("Test") and any(one.startswith("test_") for one in dir(value))
+        return "classes of tests are not run" if has_tests or ("unittest", "TestCase") in kinds else ""
+    if not name.startswith("test_") or not isinstance(value, FunctionType):
+        return ""
+    code = value.__code__
+    if code.co_flags & RETURNS_EARLY:
+        return "coroutines and generators are not run as tests"
+    parameters = code.co_argcount + code.co_kwonlyargcount
+    optional = len(value.__defaults__ or ()) + len(value.__kwdefaults__ or ())
+    return "pytest's fixtures and marks are not run" if parameters > optional or hasattr(value, "pytestmark") else ""
 
 
 class Report:
@@ -116,34 +175,32 @@ class Session:
         self._exceptions: dict[str, type[Exception]] = {}
         self._is_over = False
 
-    def names(self, sources: list[str], entry: str) -> dict[str, Any]:
+    def names(self, used: UsedNames, entry: str) -> dict[str, Any]:
         """Return the global names for the tests: libraries, and the names that the candidate defines.
 
         A name of the candidate is left out if it hides a built-in name, a standard module or the alias of a library.
-        There are two exceptions. `entry` is never left out. If the tests use none of the names that remain, the names
-        that they do use are kept, except aliases of libraries.
+        There are two exceptions: `entry`, and the name that `_hidden_entry` returns.
 
         Args:
-            sources: the setup and the test programs.
+            used: the names in the setup and in the test programs.
             entry: name of the function to test; empty if the tests name it themselves.
         """
         names: dict[str, Any] = {"__name__": NAME, "__builtins__": builtins}
         exec("from typing import *\n" + "".join(f"import {module}\n" for module in MODULES), names)
         reserved = {*vars(builtins), *MODULES, *LIBRARIES}
         introduced = self._introduction()
-        used = {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
         for alias, library in LIBRARIES.items():
-            if alias in used and introduced.get(alias) == {"module": library}:
+            if alias in used.read and introduced.get(alias) == {"module": library}:
                 names[alias] = importlib.import_module(library)
         bound = {name for name in introduced if name not in reserved or name == entry}
-        if not bound & used:
-            bound |= introduced.keys() & used - LIBRARIES.keys()
-        for name in bound:
-            try:
-                names[name] = self._decode(introduced[name])
-            except ValueFormatError:
-                continue
-        self._offer_module(names, bound)
+        if not entry and not used.read - used.bound - reserved - names.keys():
+            bound |= _hidden_entry(introduced, used)
+        values = {}
+        for name in introduced if SOLUTION in used.modules else bound:
+            with contextlib.suppress(ValueFormatError):
+                values[name] = self._decode(introduced[name])
+        names.update((name, value) for name, value in values.items() if name in bound)
+        _offer_module(values, bound)
         return names
 
     def _introduction(self) -> dict[str, Any]:
@@ -152,13 +209,6 @@ class Session:
             return {name: value for name, value in introduced.items() if isinstance(name, str)}
         except (EOFError, OSError, ValueFormatError, TypeError, KeyError, AttributeError):
             os._exit(1)  # the program did not load
-
-    @staticmethod
-    def _offer_module(names: dict[str, Any], bound: set[str]) -> None:
-        """Let tests import the program as `solution`."""
-        module = ModuleType("solution")
-        module.__dict__.update((name, names[name]) for name in bound if name in names)
-        sys.modules["solution"] = module
 
     def _decode(self, value: Any) -> Any:
         return decode(value, self._stand_in)
@@ -204,7 +254,7 @@ class Session:
             while "call" in (reply := self._channel.receive()):
                 self._channel.send({"returned": self._call_back(reply)})
             if "error" in reply:
-                self._raise(reply)
+                self._raise(reply, operation)
             if changes:
                 for old, new in zip(arguments, self._decode(reply["args"]), strict=True):
                     _update(old, new)
@@ -223,14 +273,38 @@ class Session:
         except Exception:
             return None
 
-    def _raise(self, reply: dict[str, Any]) -> NoReturn:
+    def _raise(self, reply: dict[str, Any], operation: str) -> NoReturn:
+        """Raise the candidate's exception.
+
+        As in a generator (PEP 479), a `StopIteration` that is not the end of an iterator becomes a `RuntimeError`:
+        it would end the tests' own loops.
+        """
         name, text = str(reply["error"]), str(reply["text"])
         if name in self._exceptions:
             error = self._exceptions[name](text)
         else:
             error = exception(name, text, [*map(str, reply["bases"])])
+        if isinstance(error, (StopIteration, StopAsyncIteration)) and operation != "next":
+            error = RuntimeError(f"the program raised {name}")
         error.is_remote = True  # type: ignore[attr-defined]
         raise error
+
+
+def _hidden_entry(introduced: dict[str, Any], used: UsedNames) -> set[str]:
+    """Return the only name that the tests use and the candidate defines, for tests that use only known names.
+
+    The candidate's `sum` is tested by `assert sum(1, 2) == 3`. If there are several such names, or if the tests import
+    the candidate as `solution`, a candidate could replace the built-in functions of its tests.
+    """
+    found = (introduced.keys() & used.read) - used.bound - LIBRARIES.keys()
+    return found if len(found) == 1 and SOLUTION not in used.modules else set()
+
+
+def _offer_module(values: dict[str, Any], public: set[str]) -> None:
+    """Let tests import the program as `solution`; `from solution import *` imports only its `public` names."""
+    module = ModuleType(SOLUTION)
+    module.__dict__.update(values, __all__=sorted(public & values.keys()))
+    sys.modules[SOLUTION] = module
 
 
 def _update(old: Any, new: Any) -> None:
@@ -256,7 +330,7 @@ class Proxy:
         object.__setattr__(self, "_session", session)
         object.__setattr__(self, "_number", number)
 
-    def _ask(self, operation: str, *arguments: Any, **keywords: Any) -> Any:
+    def _ask(self, operation: str, /, *arguments: Any, **keywords: Any) -> Any:
         session = object.__getattribute__(self, "_session")
         return session.do(operation, object.__getattribute__(self, "_number"), [*arguments], keywords)
 
@@ -266,7 +340,7 @@ class Proxy:
             raise TypeError(f"expected {kind.__name__}")
         return value
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         return Proxy._ask(self, "call", *arguments, **keywords)
 
     def __getattr__(self, name: str) -> Any:

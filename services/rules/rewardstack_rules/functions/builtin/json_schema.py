@@ -9,33 +9,36 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-from jsonschema.validators import validator_for
+from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.validators import extend, validator_for
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import EMPTY_REGISTRY
 
 from rewardstack.core.fields import field_error
+from rewardstack_rules.code.extraction import fenced_blocks
 from rewardstack_rules.functions.outcome import Outcome
+from rewardstack_verifier.transcript import split_reasoning
 
 MAX_JSON = 100_000
 """Maximum number of characters in the response's JSON, and in the schema."""
 MAX_NESTING = 50
 """Maximum depth of nested objects and lists in the response."""
-FENCE = "```"
 LABELS = ("", "json")
 """Tags of fenced blocks that are read as JSON; empty for blocks without a tag."""
-THINK_END = "</think>"
+PATTERN_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\Z)|\$", re.DOTALL)
+"""Matches an escaped character, a character class or `$` in a pattern."""
 
 
 def json_schema(response: str, *, schema: Any) -> Outcome:
     """Validate the JSON in the last closed block with a tag of `LABELS`. Without such a block, validate the response.
 
     Args:
-        response: the policy's text; everything before the last `</think>` is ignored.
+        response: the policy's text; reasoning before the answer (`</think>`) is ignored.
         schema: a JSON Schema, as an object or as text; draft 2020-12 unless its `$schema` names another one. The
             keyword `format` is not checked.
 
@@ -44,7 +47,7 @@ def json_schema(response: str, *, schema: Any) -> Outcome:
             or that recurses endlessly.
     """
     validator = _validator(_schema_text(schema))
-    text = _json_text(response.rpartition(THINK_END)[2])
+    text = _json_text(split_reasoning(response)[1])
     if len(text) > MAX_JSON:
         return Outcome(0.0, f"the JSON is longer than {MAX_JSON} characters")
     try:
@@ -100,28 +103,42 @@ def _validator(text: str) -> Any:
         raise field_error("schema", f"cannot be used: {str(error)[:100]}") from error
     except RecursionError as error:
         raise field_error("schema", "is too deeply nested") from error
-    return kind(schema, registry=EMPTY_REGISTRY)
+    ours = extend(kind, {name: check for name, check in KEYWORDS.items() if name in kind.VALIDATORS})
+    # For a schema with `$schema`, the validator would change back to `kind` at a `$ref` to it.
+    return ours({name: part for name, part in schema.items() if name != "$schema"}, registry=EMPTY_REGISTRY)
+
+
+def _multiple_of(validator: Any, step: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """Check `multipleOf` for the decimal numbers that the JSON has: 19.99 is a multiple of 0.01."""
+    if not validator.is_type(value, "number"):
+        return
+    try:
+        is_multiple = Fraction(repr(value)) % Fraction(repr(step)) == 0
+    except ValueError:  # 1e999 is read as infinity
+        is_multiple = False
+    if not is_multiple:
+        yield ValidationError("not a multiple")
+
+
+def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """Check `pattern`, with `$` as in JSON Schema: Python's also matches before a line end at the end."""
+    if validator.is_type(value, "string") and not re.search(_with_strict_end(pattern), value):
+        yield ValidationError("does not match")
+
+
+@lru_cache(maxsize=256)
+def _with_strict_end(pattern: str) -> str:
+    return PATTERN_PART.sub(lambda part: r"\Z" if part[0] == "$" else part[0], pattern)
+
+
+KEYWORDS = {"multipleOf": _multiple_of, "pattern": _pattern}
+"""Keywords that are checked here instead of in `jsonschema`."""
 
 
 def _json_text(response: str) -> str:
     """Return the content of the last fenced block of JSON, or the whole response if there is none."""
-    *_, last = ("", *_fenced_blocks(response))
-    return last or response.strip()
-
-
-def _fenced_blocks(text: str) -> Iterator[str]:
-    block: list[str] | None = None
-    wanted = False
-    for line in text.split("\n"):
-        mark = line.strip()
-        if block is None and mark.startswith(FENCE) and "`" not in mark.lstrip("`"):
-            block, wanted = [], mark[len(FENCE) :].strip().lower() in LABELS
-        elif block is not None and mark == FENCE:
-            if wanted:
-                yield "\n".join(block)
-            block = None
-        elif block is not None:
-            block.append(line)
+    *_, last = ("", *(content for tag, content in fenced_blocks(response) if tag in LABELS))
+    return last.strip() or response.strip()
 
 
 def _is_deeper(value: Any, max_depth: int) -> bool:

@@ -1,5 +1,7 @@
 """`length`: 1 for a response whose length is within bounds; outside them, the value falls linearly to 0.
 
+A blank response scores 0. For others:
+
     value = max(0, 1 - d / b)
 
 d is the distance of the length from the interval [min_length, max_length]; within the interval, it is 0. b is the
@@ -53,6 +55,8 @@ def length(
     unit = options.choice("length_unit", UNITS)
     if unit == "words" and len(response) > MAX_RESPONSE:
         return Outcome(0.0, f"the response is longer than {MAX_RESPONSE} characters")
+    if not response.strip():
+        return Outcome(0.0, "the response is blank")
     size = len(response) if unit == "characters" else len(response.split())
     distance, bound = (shortest - size, shortest) if size < shortest else (size - longest, longest)
     return Outcome(1.0 if distance <= 0 else max(0.0, 1 - distance / (buffer or bound)))

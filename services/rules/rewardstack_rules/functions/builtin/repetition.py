@@ -29,7 +29,7 @@ def repetition(
     """Score how little the response repeats itself. Time and memory are linear in its length.
 
     Args:
-        response: the policy's text; it scores 1 if it has fewer than two n-grams.
+        response: the policy's text; it scores 1 if it has fewer than two n-grams, but 0 if it is blank.
         ngram_size: number of units in an n-gram, from 1 to 20; by default 3.
         repetition_unit: unit of n-grams: `words` (separated by white space; default), or `characters` for languages
             that are written without spaces.
@@ -42,6 +42,8 @@ def repetition(
     unit = options.choice("repetition_unit", UNITS)
     if len(response) > MAX_RESPONSE:
         return Outcome(0.0, f"the response is longer than {MAX_RESPONSE} characters")
+    if not response.strip():
+        return Outcome(0.0, "the response is blank")
     text = response.lower()
     units = list(text) if unit == "characters" else text.split()
     total = len(units) - size + 1
