@@ -28,9 +28,11 @@ _CONCLUDING = r"(?: +(?!other|second)[A-Za-z]+){0,4} +(?:answer|so|thus|hence|th
 _JOINT = re.compile(
     r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b"
     rf"(?!{_CONCLUDING})(?: +[A-Za-z]+){{0,4}})|(?P<sign>[/|-]))?"
-    r"\s*(?:[A-Za-z]\w{0,3} *=)?\s*"
+    r"\s*(?:(?P<name>[A-Za-z]\w{0,3}) *=)?\s*"
 )
 """Text that joins two boxes: a comma, words with "and" or "or", a sign, or nothing; then perhaps `x =`."""
+_FIRST_NAME = re.compile(r"(?:\A|[$,;:(\n]|\\[(\[]|[a-z]{2,} )\s*(?P<name>[A-Za-z]\w{0,3})\s*=[\s$]*\Z")
+"""Text before a box with a name that does not follow another box."""
 _SIGN_BEFORE = re.compile(r"(?:[=($]|\\\[)\s*([-\u2212])\s*\Z")
 """A minus sign that is before a box and belongs to the answer."""
 _SEVERAL_BEFORE = re.compile(
@@ -90,20 +92,38 @@ def read_box_content(text: str, box: Box) -> str | None:
         last, before = _find_outermost(text, before)
     box = last
     contents: list[str] = []
+    names: list[str] = []
     separator = ", "
     for _ in range(MAX_ITEMS + 1):
         contents.append(box.content)
         separator_match = None if before is None else _match_joint(text, before, box)
+        names.append(_name_of(text, box, separator_match))
         if before is None or separator_match is None:
             break
         if not separator_match.group().strip() and before.content == box.content:
             contents.pop()
+            names.pop()
         if separator_match["words"]:
             separator = " and "
         if separator_match["sign"] or "or" in (separator_match["words"] or "").split():
             separator = " or "
         box, before = before, find_last_box(text, before.start)
-    return _with_surroundings(text, last) if len(contents) == 1 else separator.join(reversed(contents))
+    if len(contents) == 1:
+        return _with_surroundings(text, last)
+    return separator.join(reversed(_with_names(contents, names) if separator != " or " else contents))
+
+
+def _name_of(text: str, box: Box, joint: re.Match[str] | None) -> str:
+    """Return the name before a box, `x` in `x = \\boxed{3}`; empty if there is none."""
+    named = joint or _FIRST_NAME.search(text, max(0, box.start - MAX_BETWEEN), box.start)
+    return (named["name"] or "") if named else ""
+
+
+def _with_names(contents: list[str], names: list[str]) -> list[str]:
+    """Return the contents of boxes as equations if each box has another name, else unchanged."""
+    if len({*names} - {""}) < len(contents) or any("=" in content for content in contents):
+        return contents
+    return [f"{name} = {content}" for name, content in zip(names, contents, strict=True)]
 
 
 def _with_surroundings(text: str, box: Box) -> str:
