@@ -49,6 +49,13 @@ def as_equation(node: Node) -> Equation | None:
     return sides[::-1] if is_turned else sides
 
 
+def split_equation(sides: Equation | tuple[()]) -> tuple[Equation, ...]:
+    """Return `x = y = 1` as `x = 1` and `y = 1`; other equations unchanged, except that longer chains are left out."""
+    if len(sides) > 2 and all(isinstance(side, Symbol) for side in sides[:-1]) and not symbols(sides[-1]):
+        return tuple((name, sides[-1]) for name in sides[:-1])
+    return (sides,) if len(sides) == 2 else ()
+
+
 def named_values(list_: Sequence) -> tuple[tuple[str, Expression], ...] | None:
     """Return the names and values of `x = 1, y = 2`; None for another list, or if a name is repeated.
 
@@ -56,10 +63,10 @@ def named_values(list_: Sequence) -> tuple[tuple[str, Expression], ...] | None:
     """
     if list_.opening or not {*list_.joined} <= {",", ";", "and"}:
         return None
-    equations = [sides for sides in map(as_equation, list_.items) if sides and len(sides) == 2]
+    equations = [sides for item in list_.items for sides in split_equation(as_equation(item) or ())]
     named = tuple((name.name, value) for name, value in equations if isinstance(name, Symbol))
     names = {name for name, _ in named}
-    if len(names) < len(list_.items):
+    if len(names) < max(len(equations), len(list_.items)) or any(as_equation(item) is None for item in list_.items):
         return None
     return tuple(sorted(named, key=lambda one: one[0])) if names <= _COORDINATES else named
 
