@@ -185,11 +185,12 @@ def _is_system(sides: Equation) -> bool:
     """Return whether a chain is a system of equations, `x = y + 1 = 2z` or `AB = BC = CA`, and not steps to a result.
 
     A middle side of a system has a letter that is in neither the first nor the last side; if these two sides share a
-    letter, a letter that is not in the last side. `S = ab + bc + ca = 1`, which ends with a number, is not a system.
+    letter, a letter that is not in the last side. Neither `S = ab + bc + ca = 1`, which ends with a number, nor
+    `f(x) = a(x - 1) = 2x - 2` is a system.
     """
     first, *steps, last = sides
     known = symbols(last) if symbols(first) & symbols(last) else symbols(first, last)
-    return bool(symbols(last)) and not symbols(*steps) <= known
+    return bool(symbols(last)) and not _is_call(first) and not symbols(*steps) <= known
 
 
 def _is_named_result(sides: Equation) -> bool:

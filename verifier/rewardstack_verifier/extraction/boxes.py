@@ -184,7 +184,8 @@ def _with_suffix(content: str, text: str, box: Box) -> str:
 
 def _is_complete(formula: str) -> bool:
     """Return whether the rest of a formula has all its brackets and operands, and is no remark in parentheses."""
-    is_balanced = all(formula.count(one) == formula.count(other) for one, other in ("()", "{}"))
+    pairs = all(formula.count(one) == formula.count(other) for one, other in ("()", "{}"))
+    is_balanced = pairs and formula.count("|") % 2 == 0
     return is_balanced and (formula.startswith("(") or not _INCOMPLETE.fullmatch(formula.rstrip()))
 
 
