@@ -199,9 +199,15 @@ def _is_named_result(sides: Equation) -> bool:
 
 
 def _equal_systems(answer: Equation, reference: Equation) -> bool | None:
-    """Return whether two systems have the same sides, up to their order, or up to a factor of all sides."""
-    if len(answer) != len(reference) or not all(map(has_value, (*answer, *reference))):
+    """Return whether two systems have the same sides, up to their order, or up to a factor of all sides.
+
+    Returns:
+        None if unknown, or if a side has no value.
+    """
+    if len(answer) != len(reference):
         return False
+    if not all(map(has_value, (*answer, *reference))):
+        return None
     orders = permutations(reference) if len(reference) <= _MAX_SYSTEM else (reference,)
     return any_of(_equal_pairs(answer, order) for order in orders)
 

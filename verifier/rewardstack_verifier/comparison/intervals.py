@@ -175,9 +175,8 @@ def _from_list(node: Sequence) -> Reals | None:
     if set(node.joined) <= {","} and not any(conditional):
         return _combine("cup", node.items) if all(map(_is_half_line, node.items)) else None
     if set(node.joined) == {"or"}:
-        return _combine(
-            "cup", tuple(map(_value_as_set, node.items)) if any(map(as_inequality, node.items)) else node.items
-        )
+        items = tuple(map(_value_as_set, node.items))
+        return _combine("cup", items if any(map(as_inequality, items)) else node.items)
     if not all(conditional) or not set(node.joined) <= {",", "and", ";"}:
         return None
     return _combine("cap" if "and" in node.joined else ",", node.items)

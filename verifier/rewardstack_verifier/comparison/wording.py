@@ -64,7 +64,9 @@ def equal_in_words(answer: Node, reference: Node) -> bool | None:
         return equal_dates(answer, reference)
     if isinstance(answer, Time) or isinstance(reference, Time):
         time, other = (answer, reference) if isinstance(answer, Time) else (reference, answer)
-        return isinstance(other, Number) and isinstance(time, Time) and time == Time(int(other.value), 0, time.half)
+        if not (isinstance(other, Number) and isinstance(time, Time)):
+            return False
+        return (other.value, 0, 0) == (time.hour, time.minute, time.second)
     if isinstance(answer, Remark) or isinstance(reference, Remark):
         other = reference if isinstance(answer, Remark) else answer
         return False if isinstance(other, _VALUES) else None

@@ -19,7 +19,7 @@ _CHOICE = re.compile(r"(?:(?:option|choice|Option|Choice) )?\(?([A-J])\)?[.:]?")
 _CHANGING = frozenset(word for word in phrases.CHANGING.split() if len(word) > 1)
 _CHOICES = re.compile(r"[A-H]{2,8}")
 _OTHER_OPTION = re.compile(
-    rf"(?:(?P<word>{'|'.join(word for word in JOINING if word.isalpha())}|through)|[-+/,;:&]| )* ?"
+    rf"(?:(?P<word>{'|'.join(word for word in JOINING if word.isalpha())}|through)\b|[-+/,;:&]| )* ?"
     r"(?:\([A-HJ]\)|(?(word)[A-HJ](?![A-Za-z])|[A-HJ](?: [A-HJ])+\Z)).*"
 )
 """The letter of another option after the first one: `or C`, `-(E)`, `(C)`, `C D E`. `(I)` may be a Roman number."""
