@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from rewardstack_verifier.comparison.constants import have_same_curves
-from rewardstack_verifier.comparison.values import all_of, equal_values, has_calls, has_value
+from rewardstack_verifier.comparison.values import all_of, any_of, equal_values, has_calls, has_value
 from rewardstack_verifier.numbers.equality import ZERO, are_proportional, same
 from rewardstack_verifier.numbers.functions import TRIGONOMETRIC
 from rewardstack_verifier.numbers.tree import (
@@ -30,6 +30,8 @@ _NAME_OPERATIONS = frozenset(("sum", "product"))
 """Operations in expressions that can be a name: `m + n`, `ab`."""
 _LETTER_NAME_OPERATIONS = _NAME_OPERATIONS | {"negative", "quotient", "power", "root"}
 """Operations in expressions that can be a name if they have at least two letters: `x - y`, `\\frac{x}{y}`."""
+_MAX_SYSTEM = 4
+"""Maximum number of sides of a system whose sides are compared in any order."""
 
 
 def as_equation(node: Node) -> Equation | None:
@@ -47,6 +49,13 @@ def as_equation(node: Node) -> Equation | None:
     return sides[::-1] if is_turned else sides
 
 
+def split_equation(sides: Equation | tuple[()]) -> tuple[Equation, ...]:
+    """Return `x = y = 1` as `x = 1` and `y = 1`; other equations unchanged, except that longer chains are left out."""
+    if len(sides) > 2 and all(isinstance(side, Symbol) for side in sides[:-1]) and not symbols(sides[-1]):
+        return tuple((name, sides[-1]) for name in sides[:-1])
+    return (sides,) if len(sides) == 2 else ()
+
+
 def named_values(list_: Sequence) -> tuple[tuple[str, Expression], ...] | None:
     """Return the names and values of `x = 1, y = 2`; None for another list, or if a name is repeated.
 
@@ -54,10 +63,10 @@ def named_values(list_: Sequence) -> tuple[tuple[str, Expression], ...] | None:
     """
     if list_.opening or not {*list_.joined} <= {",", ";", "and"}:
         return None
-    equations = [sides for sides in map(as_equation, list_.items) if sides and len(sides) == 2]
+    equations = [sides for item in list_.items for sides in split_equation(as_equation(item) or ())]
     named = tuple((name.name, value) for name, value in equations if isinstance(name, Symbol))
     names = {name for name, _ in named}
-    if len(names) < len(list_.items):
+    if len(names) < max(len(equations), len(list_.items)) or any(as_equation(item) is None for item in list_.items):
         return None
     return tuple(sorted(named, key=lambda one: one[0])) if names <= _COORDINATES else named
 
@@ -101,6 +110,12 @@ def _is_multiple(expression: Expression) -> bool:
     return len(letters_found) == 1 and operations <= {"negative", "product", "quotient"}
 
 
+def _is_sum_of_powers(expression: Expression) -> bool:
+    """Return whether an expression is a sum with a power: `a^2 + b^2`, which `a^2 + b^2 = c^2` does not name."""
+    operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
+    return isinstance(expression, Apply) and expression.operation == "sum" and "power" in operations
+
+
 def equal_to_value(sides: Equation, value: Expression) -> bool | None:
     """Return whether an equation states a value: `x = 5`, `m + n = 5` and `2 + 3 = 5` state 5; `2x = 10` does not.
 
@@ -114,7 +129,8 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
     first, *rest = sides
     if len(sides) > 2 and not (isinstance(first, Symbol) and first.name in symbols(*rest)):
         return _is_consistent(sides) and equal_values(sides[-1], value)
-    if _is_value_of(first) or (is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value))):
+    is_named = is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value))
+    if _is_value_of(first) or (is_named and not (symbols(value) and _is_sum_of_powers(first))):
         steps = rest
     elif not symbols(*sides):
         steps = [first, *rest]
@@ -145,6 +161,8 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
     Returns:
         None if unknown, if a chain is inconsistent or has a letter as a middle side, or if a side has no value.
     """
+    if _is_system(reference) or (_is_system(answer) and not _is_named_result(answer)):
+        return _equal_systems(answer, reference)
     one, other = _first_and_last(answer), _first_and_last(reference)
     if one is None or other is None:
         return None
@@ -161,6 +179,43 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
     if solved and ZERO not in (value, reference_value):
         return False  # for `x = 5`, `2x = 10` is not accepted, but `x - 5 = 0` is
     return _equal_curves(one, other)
+
+
+def _is_system(sides: Equation) -> bool:
+    """Return whether a chain is a system of equations, `x = y + 1 = 2z` or `AB = BC = CA`, and not steps to a result.
+
+    A middle side of a system has a letter that is in neither the first nor the last side; if these two sides share a
+    letter, a letter that is not in the last side. Neither `S = ab + bc + ca = 1`, which ends with a number, nor
+    `f(x) = a(x - 1) = 2x - 2` is a system.
+    """
+    first, *steps, last = sides
+    known = symbols(last) if symbols(first) & symbols(last) else symbols(first, last)
+    return bool(symbols(last)) and not _is_call(first) and not symbols(*steps) <= known
+
+
+def _is_named_result(sides: Equation) -> bool:
+    """Return whether a chain begins with a name for its last side: `E = hf = hc/\\lambda`."""
+    return is_name(sides[0]) and not symbols(sides[0]) & symbols(sides[-1])
+
+
+def _equal_systems(answer: Equation, reference: Equation) -> bool | None:
+    """Return whether two systems have the same sides, up to their order, or up to a factor of all sides.
+
+    Returns:
+        None if unknown, or if a side has no value.
+    """
+    if len(answer) != len(reference):
+        return False
+    if not all(map(has_value, (*answer, *reference))):
+        return None
+    orders = permutations(reference) if len(reference) <= _MAX_SYSTEM else (reference,)
+    return any_of(_equal_pairs(answer, order) for order in orders)
+
+
+def _equal_pairs(answer: Equation, reference: Equation) -> bool | None:
+    """Return whether the equations between adjacent sides are equal up to a factor."""
+    pairs = zip(pairwise(answer), pairwise(reference), strict=True)
+    return all_of(are_proportional(difference(*one), difference(*other)) for one, other in pairs)
 
 
 def _rename_arguments(sides: Equation, name: Expression) -> Equation:

@@ -175,10 +175,18 @@ def _from_list(node: Sequence) -> Reals | None:
     if set(node.joined) <= {","} and not any(conditional):
         return _combine("cup", node.items) if all(map(_is_half_line, node.items)) else None
     if set(node.joined) == {"or"}:
-        return _combine("cup", node.items)
+        items = tuple(map(_value_as_set, node.items))
+        return _combine("cup", items if any(map(as_inequality, items)) else node.items)
     if not all(conditional) or not set(node.joined) <= {",", "and", ";"}:
         return None
     return _combine("cap" if "and" in node.joined else ",", node.items)
+
+
+def _value_as_set(node: Node) -> Node:
+    """Return `x = 5` as `x \\in \\{5\\}`; other nodes unchanged."""
+    if not isinstance(node, Relation) or node.operators != ("=",) or not is_expression(node.sides[1]):
+        return node
+    return replace(node, operators=("in",), sides=(node.sides[0], Sequence("{", (node.sides[1],), "}", ())))
 
 
 def _is_half_line(node: Node) -> bool:

@@ -166,9 +166,20 @@ def equal_to_one(answer: Sequence, reference: Node, equal: Equal) -> bool | None
 
 
 def _have_conflicting_joiners(one: Sequence, other: Sequence) -> bool:
-    """Return whether one list says "and" and the other "or"; False if `one` has only numbers, or only equations."""
+    """Return whether one list says "and" and the other "or"; False if `one` has only numbers, or only equations.
+
+    Equations of different names with "or", `x = 2 or y = 3`, conflict with all other joiners.
+    """
+    if _has_different_names(one) and _has_different_names(other):
+        return ("or" in one.joined) != ("or" in other.joined)
     values = all(is_expression(item) and not symbols(item) for item in one.items) or all(map(as_equation, one.items))
     return not values and {"and", "or"} <= {*one.joined, *other.joined}
+
+
+def _has_different_names(list_: Sequence) -> bool:
+    """Return whether each member gives a value to a letter, and these letters differ, also without indices."""
+    named = named_values(replace(list_, joined=tuple("," for _ in list_.joined))) or ()
+    return len({name.partition("_")[0] for name, _ in named}) > 1
 
 
 def _is_point(node: Node) -> bool:

@@ -106,7 +106,7 @@ def _sort_coordinates(node: Node, names: tuple[str, ...]) -> Node:
 
 def _strip_name(node: Node) -> Node:
     """Return a point, vector or set without its name; other nodes unchanged."""
-    if isinstance(node, Sequence) and not node.opening and node.items:
+    if isinstance(node, Sequence) and not node.opening and node.items and not any(map(_is_condition, node.items)):
         first = _strip_name(node.items[0])
         return Sequence("", (first, *node.items[1:]), "", node.joined) if first is not node.items[0] else node
     if not isinstance(node, Relation) or node.operators not in (("=",), ("in",)):
@@ -134,6 +134,11 @@ def _as_point(node: Node) -> Sequence | None:
     if sides and len(sides) > 2 and all(isinstance(side, Symbol) for side in sides[:-1]) and not symbols(sides[-1]):
         return Sequence("<", (sides[-1],) * (len(sides) - 1), ">", (",",) * (len(sides) - 2))
     return None
+
+
+def _is_condition(node: Node) -> bool:
+    """Return whether a node is an inequality, whose list has no name: `x \\in R, x \\ne 0`."""
+    return isinstance(node, Relation) and not {*node.operators} <= {"=", "in"}
 
 
 def _get_name(named: tuple[str, object]) -> str:

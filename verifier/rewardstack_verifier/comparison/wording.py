@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import get_args
 
 from rewardstack_verifier.numbers.tree import Expression, Number
@@ -36,13 +37,13 @@ def equal_times(answer: Time, reference: Time) -> bool:
     """Return whether two times are equal; either may omit a.m. or p.m."""
     if bool(answer.half) != bool(reference.half):
         answer, reference = _to_half_day(answer), _to_half_day(reference)
-    same = (answer.hour, answer.minute) == (reference.hour, reference.minute)
-    return same and (answer.half == reference.half or not (answer.half and reference.half))
+    one, other = ((time.hour, time.minute, time.second) for time in (answer, reference))
+    return one == other and (answer.half == reference.half or not (answer.half and reference.half))
 
 
 def _to_half_day(time: Time) -> Time:
     """Return 15:30 as 3:30 p.m.; other times unchanged."""
-    return Time(time.hour - 12, time.minute, "p") if 12 < time.hour < 24 and not time.half else time
+    return replace(time, hour=time.hour - 12, half="p") if 12 < time.hour < 24 and not time.half else time
 
 
 def equal_dates(answer: Date, reference: Date) -> bool:
@@ -63,7 +64,9 @@ def equal_in_words(answer: Node, reference: Node) -> bool | None:
         return equal_dates(answer, reference)
     if isinstance(answer, Time) or isinstance(reference, Time):
         time, other = (answer, reference) if isinstance(answer, Time) else (reference, answer)
-        return isinstance(other, Number) and isinstance(time, Time) and (other.value, time.minute) == (time.hour, 0)
+        if not (isinstance(other, Number) and isinstance(time, Time)):
+            return False
+        return (other.value, 0, 0) == (time.hour, time.minute, time.second)
     if isinstance(answer, Remark) or isinstance(reference, Remark):
         other = reference if isinstance(answer, Remark) else answer
         return False if isinstance(other, _VALUES) else None

@@ -28,9 +28,11 @@ _CONCLUDING = r"(?: +(?!other|second)[A-Za-z]+){0,4} +(?:answer|so|thus|hence|th
 _JOINT = re.compile(
     r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b"
     rf"(?!{_CONCLUDING})(?: +[A-Za-z]+){{0,4}})|(?P<sign>[/|-]))?"
-    r"\s*(?:[A-Za-z]\w{0,3} *=)?\s*"
+    r"\s*(?:(?P<name>[A-Za-z]\w{0,3}) *=)?\s*"
 )
 """Text that joins two boxes: a comma, words with "and" or "or", a sign, or nothing; then perhaps `x =`."""
+_FIRST_NAME = re.compile(r"(?:\A|[$,;:(\n]|\\[(\[]|[a-z]{2,} )\s*(?P<name>[A-Za-z]\w{0,3})\s*=[\s$]*\Z")
+"""Text before a box with a name that does not follow another box."""
 _SIGN_BEFORE = re.compile(r"(?:[=($]|\\\[)\s*([-\u2212])\s*\Z")
 """A minus sign that is before a box and belongs to the answer."""
 _SEVERAL_BEFORE = re.compile(
@@ -45,6 +47,26 @@ _SUFFIX = re.compile(
     rf"\s*(?P<factor>\\?%|\\pi(?![A-Za-z])|\\sqrt\{{[^{{}}]{{1,20}}\}}|\\(?:times|cdot)\s?10\^\{{?-?\d{{1,3}}\}}?|\^\{{?\d{{1,3}}\}}?"
     rf"|\b(?:thousand|million|billion)\b)|{UNIT_AFTER}"
 )
+_OPERAND = (
+    r"(?:[A-Za-z](?![A-Za-z])|\\(?:pi|theta|alpha|beta|infty|[dt]?frac|sqrt|ln|log|sin|cos|tan|exp|left|right|cdot|times|div|pm)"
+    r"(?![A-Za-z])|[-+*/^_!()|{}\d]|\.(?=\d)|\\[,;:! ]|\s)"
+)
+"""A pattern for a token of a formula that may continue a box."""
+_CONTINUATION = re.compile(
+    rf"\s*(?P<tail>(?![\s\d{{}}]|\\[;: ]){_OPERAND}{{1,80}}?)\s*(?=\$|\\[)\]]|[,=;]|\.(?:\s|\$|\\|\Z)|\Z)"
+)
+"""The rest of a formula after a box: `+ C`."""
+_INCOMPLETE = re.compile(r".*(?:[-+*/^_]|\\(?:cdot|times|div|pm|frac|sqrt))|(?:\\[,!]|\s)*\(.*", re.DOTALL)
+"""The rest of a formula that lacks an operand, or is a remark in parentheses after a space."""
+_OPENED = re.compile(r"(?<!\\)\$\$?|\\[\[(\])]")
+"""A delimiter of a formula."""
+MAX_FORMULA = 400
+"""Maximum characters before a box to search for the delimiter of its formula."""
+_RELATION_BEFORE = re.compile(r"(?:\$|\\[(\[])\s*(?P<relation>[A-Za-z]\s*(?:[<>]|\\neq?(?![A-Za-z])|\u2260))\s*\Z")
+"""A letter and an inequality sign between the beginning of a formula and a box: `x > `."""
+_NO_VALUE = re.compile(r"\(?[A-J]\)?|.*(?:,|\\text|\\mathrm|\\begin).*", re.DOTALL)
+"""The content of a box that no formula continues: the letter of an option, a list, or words."""
+_SIMPLE, _OPERATOR = re.compile(r"[\w.]+"), re.compile(r"[-+\u2212*/^]")
 _DENIED = re.compile(r"(?:\b(?:not|cannot be)|n['\u2019]t(?: be)?)\s*\$?\s*\Z", re.IGNORECASE)
 """Words before a box that deny it."""
 _PLACEHOLDER = re.compile(
@@ -90,37 +112,90 @@ def read_box_content(text: str, box: Box) -> str | None:
         last, before = _find_outermost(text, before)
     box = last
     contents: list[str] = []
+    names: list[str] = []
     separator = ", "
     for _ in range(MAX_ITEMS + 1):
         contents.append(box.content)
         separator_match = None if before is None else _match_joint(text, before, box)
+        names.append(_name_of(text, box, separator_match))
         if before is None or separator_match is None:
             break
         if not separator_match.group().strip() and before.content == box.content:
             contents.pop()
+            names.pop()
         if separator_match["words"]:
             separator = " and "
         if separator_match["sign"] or "or" in (separator_match["words"] or "").split():
             separator = " or "
         box, before = before, find_last_box(text, before.start)
-    return _with_surroundings(text, last) if len(contents) == 1 else separator.join(reversed(contents))
+    if len(contents) == 1:
+        return _with_surroundings(text, last)
+    return separator.join(reversed(_with_names(contents, names) if separator != " or " else contents))
+
+
+def _name_of(text: str, box: Box, joint: re.Match[str] | None) -> str:
+    """Return the name before a box, `x` in `x = \\boxed{3}`; empty if there is none."""
+    named = joint or _FIRST_NAME.search(text, max(0, box.start - MAX_BETWEEN), box.start)
+    return (named["name"] or "") if named else ""
+
+
+def _with_names(contents: list[str], names: list[str]) -> list[str]:
+    """Return the contents of boxes as equations if each box has another name, else unchanged."""
+    if len({*names} - {""}) < len(contents) or any("=" in content for content in contents):
+        return contents
+    return [f"{name} = {content}" for name, content in zip(names, contents, strict=True)]
 
 
 def _with_surroundings(text: str, box: Box) -> str:
-    """Return the content of a box with the minus sign before it and the percent sign, factor or unit after it."""
-    sign = _SIGN_BEFORE.search(text, max(0, box.start - 8), box.start)
-    suffix = _SUFFIX.match(text, box.end)
+    """Return the content of a box with the sign before it, and the rest of its formula or the unit after it."""
     content = box.content
+    relation = _RELATION_BEFORE.search(text, max(0, box.start - 16), box.start)
+    sign = _SIGN_BEFORE.search(text, max(0, box.start - 8), box.start)
     if sign is not None and not content.startswith(("-", "\u2212")):
         content = f"-{content}" if content[:1].isdigit() else f"-({content})"
+    if relation is not None:
+        content = f"{relation['relation']} {content}"
     if _is_continued(content):
         content = last_aligned_line(content) or content
     is_list = "," in content and not _IN_BRACKETS.search(content)
     if is_list and _SEVERAL_BEFORE.search(text, max(0, box.start - 80), box.start):
         content = _COMMA.sub(" \\\\text{ and } ", content)
-    if suffix is None:
-        return content
-    return f"{content} {suffix['factor']}" if suffix["factor"] else f"{content} \\text{{ {clean_unit(suffix)}}}"
+    return _with_suffix(content, text, box)
+
+
+def _with_suffix(content: str, text: str, box: Box) -> str:
+    """Return the content of a box with the unit, the rest of the formula, the percent sign or the factor after it."""
+    suffix = _SUFFIX.match(text, box.end)
+    if suffix is not None and not suffix["factor"]:
+        return f"{content} \\text{{ {clean_unit(suffix)}}}"
+    continuation = _CONTINUATION.match(text, box.end)
+    if (
+        continuation is None
+        or _NO_VALUE.fullmatch(content)
+        or not _is_complete(text[box.end : continuation.end()])
+        or not _is_in_formula(text, box.start)
+    ):
+        return content if suffix is None else f"{content} {suffix['factor']}"
+    tail = continuation["tail"]
+    is_term = tail.startswith(("+", "-")) or "=" in content or not _OPERATOR.search(content)
+    is_operand = _SIMPLE.fullmatch(content) or (is_term and tail[0] not in "^!")
+    return f"{content} {tail}" if is_operand else f"({content}) {tail}"
+
+
+def _is_complete(formula: str) -> bool:
+    """Return whether the rest of a formula has all its brackets and operands, and is no remark in parentheses."""
+    pairs = all(formula.count(one) == formula.count(other) for one, other in ("()", "{}"))
+    is_balanced = pairs and formula.count("|") % 2 == 0
+    return is_balanced and (formula.startswith("(") or not _INCOMPLETE.fullmatch(formula.rstrip()))
+
+
+def _is_in_formula(text: str, position: int) -> bool:
+    """Return whether a position is between the delimiters of a formula, `$` or `\\[`, in its paragraph."""
+    start = max(text.rfind("\n\n", 0, position) + 1, position - MAX_FORMULA, 0)
+    delimiters = [match.group() for match in _OPENED.finditer(text, start, position)]
+    if not delimiters or delimiters[-1] in ("\\[", "\\("):
+        return bool(delimiters)
+    return delimiters[-1].startswith("$") and delimiters.count(delimiters[-1]) % 2 == 1
 
 
 def _is_continued(content: str) -> bool:

@@ -57,10 +57,11 @@ _AFTER_WORD = re.compile(
 """Text after `A` or `I`, if it shows that this letter is an option, not a word."""
 _LINE_END = re.compile(r"[.)]?[\s*_`$]*(?:$|\n|<)")
 _JOINT = re.compile(
-    r"\s{0,2}(?:,\s?(?:and|or)\b|[,/&、]|\b(?:and|or)\b|和|或)\s{0,2}(?:(?:maybe|perhaps|possibly|option|choice)\s)?",
+    r"\s{0,2}\(?(?:,\s?(?:and|or)\b|[,/&、]|\b(?:and|or)\b|和|或)\s{0,2}(?:(?:maybe|perhaps|possibly|option|choice)\s)?"
+    r"|[ ;]{0,3}(?=(?:\(?[A-J]\)?[ ;.]{0,3}){1,9}(?:\Z|\n))",
     re.IGNORECASE,
 )
-"""Text between two letters of an answer: "A or B"."""
+"""Text between two letters of an answer: "A or B", or `; ` and spaces if only letters follow: "(A) (B) (C)"."""
 _ALSO = re.compile(r"[\s$)]{0,4}(?:and|&)(?=[\s$(\\]{1,4}(?:option\s|choice\s)?\(?[A-J][\s)$.]{0,4}(?:\Z|\n))")
 """The word "and" after a box, if the rest of the line is only another letter."""
 _IS_CORRECT = re.compile(
@@ -210,17 +211,18 @@ def _letters_of_phrase(text: str, phrase: re.Match[str]) -> tuple[str, int]:
 
 
 def _letters_at(text: str, position: int) -> tuple[str, int]:
-    """Return the letter at a position, or two letters if they are joined ("A or B"), and where they end."""
+    """Return the letter at a position, or two different letters that are joined ("A or B"), and where they end."""
     letters, end = "", position
     while len(letters) < 2:
         match = _LETTER.match(text, position)
         if match is None or not _stands_alone(text, match):
             break
-        letters += match["letter"].upper()
+        letters += match["letter"].upper() if match["letter"].upper() not in letters else ""
         end = _match_end(_CLOSINGS, text, match.end())
-        position = _match_end(_JOINT, text, end)
-        if position == end:
+        joint = _JOINT.match(text, end)
+        if joint is None:
             break
+        position = joint.end()
     return letters, end
 
 

@@ -43,7 +43,8 @@ _HALF_FIRST = _HALF.replace("<morning>", "<early>").replace("<afternoon>", "<lat
 """Matches a word such as "a.m." that is written before the hour; `_HALF` matches one that is written after it."""
 _TIME = re.compile(
     rf"(?:{_HALF_FIRST} ?)?(?P<hour>\d{{1,2}}) ?"
-    rf"(?:(?P<sign>:|{_match_any(HOUR)}) ?(?P<minute>[0-5]\d)?(?::[0-5]\d)?(?P<past>半)? ?(?:分|uhr|h|min)?)? ?{_HALF}?"
+    rf"(?:(?P<sign>:|{_match_any(HOUR)}) ?(?P<minute>[0-5]\d)?(?::(?P<second>[0-5]\d))?(?P<past>半)?"
+    rf" ?(?:分|uhr|h|min)?)? ?{_HALF}?"
 )
 _JOINING = rf"(?:(?:{'|'.join(JOINING.split())}) )?"
 _WEEKDAY = rf"(?:(?P<weekday>{_match_any(_WEEKDAYS)})\.?,? ?)?"
@@ -88,7 +89,8 @@ def parse_time(tokens: list[Token]) -> Time:
     if match["sign"] in ("h", "hrs", "heure", "heures", "часов", "часа", "時", "时") and not match["minute"]:
         raise UnreadableError("hours, which may be a duration")
     minute = 30 if match["past"] else int(match["minute"] or 0)
-    return Time(int(match["hour"]), minute, "a" if early else "p" if late else "")
+    half = "a" if early else "p" if late else ""
+    return Time(int(match["hour"]), minute, half, int(match["second"] or 0))
 
 
 def _parse_spoken_time(hour: str, minutes: int) -> Time:

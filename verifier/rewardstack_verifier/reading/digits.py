@@ -9,7 +9,7 @@ from rewardstack_verifier.numbers.tree import Apply, Number, Symbol, integer
 from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadableError
 from rewardstack_verifier.reading.terms import make_periodic
 
-_LETTERED = re.compile(r"([0-9A-Za-z]{1,60})_([1-3]\d)")
+_LETTERED = re.compile(r"(\()?([0-9A-Za-z]{1,60})(?(1)\))_([1-3]\d)")
 _PERIODIC = re.compile(r"(-?)(\d{1,20})\.(\d{0,20})\((\d{1,20})\)")
 MAX_TOKENS = 64
 """Maximum number of tokens of a number in a special notation."""
@@ -27,9 +27,9 @@ def parse_lettered_digits(tokens: list[Token]) -> Apply:
     """
     text = "".join(token.text for token in tokens[: MAX_TOKENS + 1] if token.text not in ("{", "}"))
     match = _LETTERED.fullmatch(text) if len(tokens) <= MAX_TOKENS else None
-    if match is None or match[1].isdecimal() or not 10 < int(match[2]) <= 36:
+    if match is None or match[2].isdecimal() or not 10 < int(match[3]) <= 36:
         raise UnreadableError("no digits with a base")
-    digits, base = match[1].upper(), int(match[2])
+    digits, base = match[2].upper(), int(match[3])
     if any(int(digit, 36) >= base for digit in digits):
         raise UnreadableError("digits that the base does not have")
     return Apply("subscript", (Symbol(digits), integer(base)))

@@ -13,6 +13,8 @@ _BEFORE = word_set(
 )
 """Signs and words that can be before a parameter, or before the name of its set."""
 _BEHIND = word_set(") .")
+_CONSTANT = word_set("constant constants")
+"""Words for a parameter that is not an argument."""
 _SETS = {
     **dict.fromkeys(("Z", "integer", "integers", "entier", "entiers", "entero", "enteros", "ganz", "целое"), "Z"),
     **dict.fromkeys(("N", "natural", "naturals"), "N"),
@@ -25,7 +27,8 @@ MAX_TOKENS = 12
 def parse_family(tokens: list[Token]) -> Family | Relation:
     """Parse an answer that ends with a parameter and its set.
 
-    If the parameter is the argument of a function, `f(x) = 2x for x in R`, return only the equation.
+    If the parameter is the argument of a function, `f(x) = 2x for x in R`, or a real constant of a function,
+    `f(x) = cx for any real constant c`, return only the equation.
 
     Raises:
         UnreadableError: the answer does not end with a parameter and its set, or the rest cannot be parsed. The set may
@@ -37,7 +40,7 @@ def parse_family(tokens: list[Token]) -> Family | Relation:
             declaration.pop()
         if tokens[at].text in _BEFORE and (declared := _read_declaration(declaration)):
             node, (parameter, domain) = parse_formula(tokens[:at]), declared
-            if isinstance(node, Relation) and _is_argument(parameter, node.sides[0]):
+            if isinstance(node, Relation) and _needs_no_set(node.sides[0], parameter, domain, tokens[at:]):
                 return node
             if domain:
                 return Family(node, parameter, domain)
@@ -46,7 +49,7 @@ def parse_family(tokens: list[Token]) -> Family | Relation:
 
 def _read_declaration(declaration: list[str]) -> tuple[str, str] | None:
     """Return the parameter and its set (empty if not given) of `, k in Z` or `for any k`; None for other words."""
-    words = [word for word in declaration if word not in _BEFORE]
+    words = [word for word in declaration if word not in _BEFORE | _CONSTANT]
     if len(words) == 1 and len(words[0]) == 1 and words[0].isalpha():
         return words[0], ""
     if len(words) == 3 and words[1] == "in" and words[2] in _SETS:
@@ -57,6 +60,12 @@ def _read_declaration(declaration: list[str]) -> tuple[str, str] | None:
     return None
 
 
-def _is_argument(letter: str, side: Node) -> bool:
-    """Return whether a side of an equation is a function of a letter: `f(x)`."""
-    return isinstance(side, Apply) and side.operation.startswith("call ") and letter in symbols(side)
+def _needs_no_set(side: Node, parameter: str, domain: str, declaration: list[Token]) -> bool:
+    """Return whether an equation has a function, `f(x)`, as a side, and the parameter is its argument or a constant.
+
+    A parameter is a constant if it is called so, or can be any real number: `f(x) = cx, c \\in \\mathbb{R}`.
+    """
+    if not isinstance(side, Apply) or not side.operation.startswith("call "):
+        return False
+    is_constant = domain == "R" or (not domain and any(token.text in _CONSTANT for token in declaration))
+    return parameter in symbols(side) or is_constant

@@ -467,6 +467,8 @@ class _Parser:
             return self._rounded(name)
         if name in OVER_INDEX:
             return self._over_index(OVER_INDEX[name])
+        if name == "det" and self._peek().kind == BEGIN and self._peek().text in MATRICES:
+            return self._determinant(self._next().text)
         return self._symbol(name)
 
     def _symbol(self, name: str) -> Node:
@@ -584,7 +586,7 @@ class _Parser:
         if environment in SYSTEMS:
             return self._system()
         if environment == DETERMINANT:
-            return self._determinant()
+            return self._determinant(environment)
         if environment not in MATRICES:
             raise UnreadableError(f"an environment {environment}")
         return self._rows(environment)
@@ -622,8 +624,8 @@ class _Parser:
                 if self._next() is END_OF_TOKENS:
                     raise UnreadableError("an array that is not closed")
 
-    def _determinant(self) -> Expression:
-        rows = self._rows(DETERMINANT).rows
+    def _determinant(self, environment: str) -> Expression:
+        rows = self._rows(environment).rows
         if not 0 < len(rows) <= MAX_ROWS or {len(row) for row in rows} != {len(rows)}:
             raise UnreadableError("a determinant that is too large, or not square")
         return determinant([[require_expression(entry) for entry in row] for row in rows])

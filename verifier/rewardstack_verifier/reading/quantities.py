@@ -11,7 +11,7 @@ from rewardstack_verifier.lexicon.units import PER
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, negative, parts
 from rewardstack_verifier.reading import numerals
 from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadableError
-from rewardstack_verifier.reading.names import JOINING, UNITS
+from rewardstack_verifier.reading.names import CONSTANTS, GREEK, JOINING, UNITS
 from rewardstack_verifier.reading.parser import MAX_FACTORS, parse_formula
 from rewardstack_verifier.reading.syntax import Quantity, Sequence, Total
 from rewardstack_verifier.reading.terms import is_proper, make_number, require_expression
@@ -147,7 +147,10 @@ def _texts(tokens: list[Token]) -> tuple[str, ...]:
 
 def _amount(tokens: list[Token], sign: str, meanings: Meanings) -> Quantity:
     with suppress(UnreadableError):
-        return Quantity(_value(tokens), sign, meanings)
+        value = _value(tokens)
+        if isinstance(value, Apply) and value.operation == "percent":
+            raise UnreadableError("a percentage of a currency")
+        return Quantity(value, sign, meanings)
     for at in range(1, len(tokens)):
         if tokens[at].kind == LETTERS or tokens[at].text == "/":
             with suppress(UnreadableError):
@@ -172,6 +175,8 @@ def _split(tokens: list[Token], at: int) -> Quantity | Apply:
     """Parse the tokens before a position as a value, and those after it as its unit or noun."""
     following = tokens[at:]
     text = " ".join(token.text.lower() for token in following)
+    if _continues_number(tokens[:at], following):
+        raise UnreadableError("a part of a number in words")
     if text in _PERCENT:
         return Apply("percent", (_value(tokens[:at]),))
     meanings, token_count = parse_unit(following)
@@ -195,6 +200,15 @@ def _split(tokens: list[Token], at: int) -> Quantity | Apply:
     if any(token.kind == LETTERS and token.text in _SHORT and len(token.text) > 1 for token in tokens[:at]):
         raise UnreadableError("a word in a value")
     return Quantity(_value(tokens[:at]), text)
+
+
+def _continues_number(value: list[Token], following: list[Token]) -> bool:
+    """Return whether the first word after a value in words belongs to the number: "one" in "twenty-one students"."""
+    words = [token.text.lower() for token in value if token.kind == LETTERS]
+    following_word = next((token.text.lower() for token in following if token.kind == LETTERS), "")
+    if not words or any(token.kind == NUMBER for token in value):
+        return False
+    return numerals.parse_number_words([*words, following_word]) is not None
 
 
 def _make_quantity(tokens: list[Token], text: str, meanings: Meanings) -> Quantity:
@@ -238,7 +252,9 @@ def _check_noun(tokens: list[Token]) -> None:
             raise UnreadableError(f"the word {text!r}")
     if not all(map(_is_long, words)) or (len(texts) == 1 and len(texts[0]) == 1 and texts[0].isascii()):
         raise UnreadableError("letters that are factors")
-    if numerals.parse_number_words(["2", texts[0].lower()]) is not None or any(map(_is_number, texts)):
+    first = texts[0].lower()
+    is_multiple = any(numerals.parse_number_words(["2", word]) for word in (first, first.removesuffix("s")))
+    if is_multiple or any(map(_is_number, texts)) or (len(texts) == 1 and first in {*GREEK, *CONSTANTS}):
         raise UnreadableError("another number")
 
 

@@ -83,7 +83,28 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 """A comma before three digits. In brackets, the comma may separate two numbers: `[45,103)`."""
 _EULER = re.compile(r"(?<![\d.])(\d{1,9})e(?=[+-]\d(?!\d))")
 """A number before Euler's number: `2e-1` may be a difference, or a number in scientific notation."""
-_OTHER_SPELLINGS = ((_IN_BRACKETS, _THOUSANDS, ", "), (_EULER, _EULER, r"\1 e "))
+_OF = r"_\{?(\d{1,4})\}?\^\{?(\d{1,4})\}?"
+_COMBINATIONS = re.compile(rf"(?<![A-Za-z\\])(?:\\mathrm\{{C\}}|C){_OF}")
+_PERMUTATIONS = re.compile(rf"(?<![A-Za-z\\])(?:\\mathrm\{{[PA]\}}|[PA]){_OF}")
+"""The number of permutations of 2 among 5 things, `A_5^2` or `P_5^2`; `_COMBINATIONS` matches `C_5^2`."""
+_BASE = re.compile(
+    r"\s*(?:\\text\{\s*\(?(?:in )?base (\d{1,2})\)?\s*\}|\\text\{\s*(?:in )?base\s*\}\s*(\d{1,2})"
+    r"|\(?\b(?:in )?base (\d{1,2})\)?)"
+)
+"""The base of a number in words, with or without parentheses: `1101 \\text{ (base 2)}`."""
+_DOTTED = re.compile(r"(?<=[.\d])\\dot\s?\{?(\d)\}?(?:(\d*)\\dot\s?\{?(\d)\}?)?")
+"""The digits of a period with a dot above its first and last digit."""
+_BARE_POINT = re.compile(r"(?<!\d)\.(?=\\overline\{\d)")
+"""A point without a digit before it: `.\\overline{3}`."""
+_OTHER_SPELLINGS = (
+    (_IN_BRACKETS, _THOUSANDS, ", "),
+    (_EULER, _EULER, r"\1 e "),
+    (_COMBINATIONS, _COMBINATIONS, r"\\binom{\1}{\2}"),
+    (_PERMUTATIONS, _PERMUTATIONS, r"\\frac{\1!}{(\1-\2)!}"),
+    (_BASE, _BASE, r"_{\1\2\3}"),
+    (_DOTTED, _DOTTED, r"\\overline{\1\2\3}"),
+    (_BARE_POINT, _BARE_POINT, "0."),
+)
 """Second readings: a text that matches the first pattern is also read with the second pattern replaced."""
 CACHED_TEXTS = 1024
 """Number of texts whose readings are cached. Several responses share a reference, so a cache saves time."""

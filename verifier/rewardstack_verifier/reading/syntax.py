@@ -132,6 +132,7 @@ class Time:
     hour: int
     minute: int
     half: str
+    second: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,13 @@ from rewardstack_verifier.reading.terms import make_number
 _CHOICE = re.compile(r"(?:(?:option|choice|Option|Choice) )?\(?([A-J])\)?[.:]?")
 _CHANGING = frozenset(word for word in phrases.CHANGING.split() if len(word) > 1)
 _CHOICES = re.compile(r"[A-H]{2,8}")
+_OTHER_OPTION = re.compile(
+    rf"(?:(?P<word>{'|'.join(word for word in JOINING if word.isalpha())}|through)\b|[-+/,;:&]| )* ?"
+    r"(?:\([A-HJ]\)|(?(word)[A-HJ](?![A-Za-z])|[A-HJ](?: [A-HJ])+\Z)).*"
+)
+"""The letter of another option after the first one: `or C`, `-(E)`, `(C)`, `C D E`. `(I)` may be a Roman number."""
+_REJECTION = re.compile(rf"not|(?:{'|'.join(phrases.IS.split())})(?:n't| (?:{'|'.join(phrases.DENYING.split())}))\b.*")
+"""Words after a letter that reject it: "is wrong"."""
 _JOINED = frozenset(word for word, joins in JOINING.items() if word.isalpha() and word not in ("land", "lor", "to"))
 _SETS = {"empty set": "empty", "all real": "R", "all integer": "Z"}
 """Normal forms of phrases that name a set, and the name in `NamedSet`."""
@@ -213,7 +220,14 @@ def _phrase_text(tokens: list[Token]) -> str:
 
 
 def _parse_option(tokens: list[Token]) -> Node:
-    """Parse the text of a multiple-choice option."""
+    """Parse the text of a multiple-choice option.
+
+    Raises:
+        UnreadableError: the text cannot be parsed, names another option, or rejects the option before it.
+    """
+    text = to_text([token for token in tokens if token.text not in ("{", "}")])
+    if _OTHER_OPTION.fullmatch(text) or _REJECTION.fullmatch(text.strip(" .")):
+        raise UnreadableError("not only one option")
     return parse_first((parse_formula, parse_quantity, parse_phrase), tokens)
 
 
