@@ -45,5 +45,5 @@ def _source(reward_type: str | None) -> str:
     if reward_type:
         return RULE_PREFIX + reward_type
     with import_lock:
-        from rewardstack.settings import Settings
-    return RULE_PREFIX + Settings.from_env().reward_type
+        from rewardstack.settings import default_reward_type
+    return RULE_PREFIX + default_reward_type()

@@ -197,6 +197,25 @@ def misspelled_variables(names: Iterable[str] = READ) -> dict[str, str]:
     return find_misspelled(os.environ, short | {name: name for name in unset}, {*names, *TABLE, *SERVER_VARIABLES})
 
 
+def default_reward_type() -> str:
+    """Return the reward function of calls that name none: `REWARD_TYPE`.
+
+    If it is not set, log a warning, once per process.
+    """
+    if not os.environ.get("REWARD_TYPE"):
+        _warn_of_default()
+    return Settings.from_env().reward_type
+
+
+@cache
+def _warn_of_default() -> None:
+    log.warning(
+        "REWARD_TYPE is not set, and a call names no reward function: %s scores it, which needs <think> and <answer> "
+        "tags; set REWARD_TYPE, or name a function",
+        TABLE["REWARD_TYPE"].default,
+    )
+
+
 @lru_cache(maxsize=16)
 def _endpoints_file(path: str) -> EndpointsFile:
     return EndpointsFile(Path(path), {name: READ[name] for name in SERVERS})

@@ -43,6 +43,7 @@ def test_a_row_of_out_is_the_row_of_in_with_its_score(scoring: Cli, tmp_path: Pa
     [
         {"data_source": "gsm8k", "response": "#### 2", "ground_truth": "2"},
         {"data_source": "gsm8k", "solution_str": "#### 2", "reward_model": {"style": "rule", "ground_truth": "2"}},
+        {"solution_str": None, "response": "#### 2", "ground_truth": None, "reward_model": {"ground_truth": "2"}},
         {"solution_str": "#### 2", "ground_truth": ["1", "2"], "extra_info": None},
         {"data_source": None, "solution_str": "#### 2", "ground_truth": 2, "extra_info": {"timeout": None}},
         {"data_source": "example_safety", "solution_str": "peace", "ground_truth": None},

@@ -43,14 +43,17 @@ def test_data_source_is_ignored(server: FaultServer, module: Any, monkeypatch: p
     assert [1.0, 2.0] == module.compute_score(data_sources=["no", "route"], solution_strs=["a", "bb"])
 
 
-def test_reward_type(server: FaultServer, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reward function is `reward_type`, else REWARD_TYPE, else `math_verifier`, which this server does not have."""
+def test_reward_type(
+    server: FaultServer, module: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reward function is `reward_type`, else REWARD_TYPE, else, with a warning, `math_verifier`."""
     monkeypatch.setenv("REWARD_TYPE", "gsm8k")
     assert "gsm8k" == _source(module, "by environment")
     assert "exact_match" == _source(module, "by argument", reward_type="exact_match")
     monkeypatch.delenv("REWARD_TYPE")
     with pytest.raises(UnknownSourceError, match="has no 'math_verifier'; it has: exact_match, gsm8k, math$"):
         module.compute_score("x", "a", "1")
+    assert ["REWARD_TYPE is not set"] == [one.message[:22] for one in caplog.records if "REWARD_TYPE" in one.message]
 
 
 def _source(module: Any, solution: str, **options: Any) -> str:

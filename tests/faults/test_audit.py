@@ -88,7 +88,7 @@ def test_a_job_that_is_canceled(audited: Site) -> None:
 
 def test_sources_are_bounded(audited: Site) -> None:
     """A source is the client's to choose: a few of them are told, and not all of a long one."""
-    sources = [f"llm_judge_remote_{at}{'x' * 200}" for at in range(20)]
+    sources = [f"gsm8k_{at}{'x' * 200}" for at in range(20)]
     job_id = audited.submit(*(sample(0, data_source=source) for source in sources), headers=KEY)
     requests.delete(f"{audited.server.url}/jobs/{job_id}", headers=KEY, timeout=60)
 

@@ -105,17 +105,26 @@ def test_a_spent_budget_is_not_tried_again(store: JobStore, ledger: Ledger, monk
 
 
 def test_only_what_failed_is_tried_again(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An attempt keeps what it found; after the last one what failed is `failed`."""
+    """An attempt keeps what it found, also for readers; after the last one what failed is `failed`."""
     job_id = store.submit(requests_of("a", "bad", "c"), "")
     judge = Judge(bad=Score.failed("out of order"))
     for attempt in range(RETRIES + 1):
-        assert results(store, job_id) == []
+        assert [one["index"] for one in results(store, job_id)] == ([0] if attempt else [])
         run(monkeypatch, ledger, judge, job_id)
         if attempt < RETRIES:
             assert store.redis.zscore(f"rewardstack:jobs::job:{job_id}:due", "0") > store.redis.time()[0] + 4
 
     assert ["a", "bad", "c", *["bad"] * RETRIES] == judge.asked
     assert ["ok", "failed", "ok"] == [one["status"] for one in results(store, job_id)]
+
+
+def test_canceled_while_it_waits(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was scored before a job is canceled stays, although its chunk was to be tried again."""
+    job_id = store.submit(requests_of("a", "b", "bad", "c"), "")
+    run(monkeypatch, ledger, Judge(bad=Score.failed("out of order")), job_id)
+    store.cancel("", job_id)
+    assert [(0, 1.0), (1, 1.0)] == [(one["index"], one["value"]) for one in results(store, job_id)]
+    assert 0 < store.redis.ttl(f"rewardstack:jobs::job:{job_id}:partial")
 
 
 def test_a_sample_that_raises(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,6 +211,7 @@ def test_fields(registry: Registry, table: Table) -> None:
         "verl_defaults": ("*", "data_source"),
         "verl_grader": ("method", "format_score"),
         "rest": ("*",),
+        "reserved": ("*", "image_path"),
         "trl_messages": ("*",),
         "align_anything": prompt,
         "slime": ("*",),

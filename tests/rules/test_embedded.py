@@ -106,6 +106,15 @@ def test_cache_keys_are_the_servers(server: RewardServer, monkeypatch: pytest.Mo
             assert dict.fromkeys(cases, cached) == {name: one.cached for name, one in scores_of(fresh).items()}
 
 
+def test_reserved_field_of_a_parameter(server: RewardServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function gets a reserved field that a parameter names in process; through a server, the sample is unscored."""
+    case = {"one": ("rule_remote_reserved", "a", None, {"image_path": "a.png", "url": "http://a", "x": 1})}
+    monkeypatch.setenv("REWARD_CACHE", "off")
+    assert '{"image_path": "a.png", "others": {"x": 1}}' == scores_of(case)["one"].reason
+    monkeypatch.setenv("REWARD_SERVER_URL", server.url)
+    assert ("unscored", "extra_info.image_path") == (scores_of(case)["one"].status, scores_of(case)["one"].field)
+
+
 def test_sample_that_names_a_server(server: RewardServer) -> None:
     """In one batch, a sample with `server_url` is scored by that server, the others in process."""
     names = {f"case {at}": ("math", *HARD, {"server_url": server.url} if at % 2 else {}) for at in range(10)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -35,10 +35,10 @@ class Decider:
         self._spoils = spoils
 
     async def run(
-        self, tasks: Sequence[Mapping[str, Any]], timeout: float, *, stop_if_slow: bool, tenant: str
-    ) -> list[Mapping[str, Any]]:
+        self, task: Mapping[str, Any], timeout: float, *, stop_if_slow: bool, tenant: str
+    ) -> Mapping[str, Any]:
         """As `IsolationClient.run`."""
-        asked = [one.answer for one in tasks[0]["questions"]]
+        asked = [one.answer for one in task["questions"]]
         self.tasks.append(asked)
         self.stop_if_slow.append(stop_if_slow)
         try:
@@ -46,7 +46,7 @@ class Decider:
         except asyncio.CancelledError:
             self.ended += 1
             raise
-        return [self._spoils() if "bad" in asked else {"verdicts": [RIGHT] * len(asked)}]
+        return self._spoils() if "bad" in asked else {"verdicts": [RIGHT] * len(asked)}
 
 
 def verifier(decider: Decider, verdicts: Verdicts | None = None) -> VerifierRule:

@@ -44,6 +44,14 @@ def test_content_type(server: RewardServer, kind: str | None) -> None:
     assert refusal(server.post("/get_reward", data=b"{}", headers=headers)) == (415, "Content-Type")
 
 
+def test_compressed_body(server: RewardServer) -> None:
+    """A compressed body is 415, and the message says what to do."""
+    reply = server.post("/v1/score", data=b"\x1f\x8b", headers=JSON | {"Content-Encoding": "gzip"})
+
+    assert refusal(reply) == (415, "Content-Encoding")
+    assert "send the body uncompressed" in reply.json()["error"]
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

@@ -69,11 +69,11 @@ def to_request(fields: Mapping[str, Any], data_source: str | None = None) -> Req
 
 
 def _ground_truth(fields: Mapping[str, Any]) -> Any:
-    if "ground_truth" in fields:
-        return fields["ground_truth"]
     reward_model = fields.get("reward_model")
-    if isinstance(reward_model, dict) and "ground_truth" in reward_model:
-        return reward_model["ground_truth"]
+    places = fields, reward_model if isinstance(reward_model, dict) else {}
+    found = [place["ground_truth"] for place in places if "ground_truth" in place]
+    if found:
+        return next((value for value in found if value is not None), None)
     message = "ground_truth (or reward_model.ground_truth) is missing; write null where the route needs none"
     raise RequestError(message, "ground_truth")
 

@@ -111,13 +111,15 @@ def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
     Args:
         item: the sample.
         fields: names of the fields to return. `*` means all fields, except those that only a server's settings may
-            set. `CLIENT_FIELDS` are never returned. If `fields` names `data_source` and `extra_info` does not have it,
-            the sample's `data_source` is returned.
+            set; of these, fields that are named, too, are returned. `CLIENT_FIELDS` are never returned. If `fields`
+            names `data_source` and `extra_info` does not have it, the sample's `data_source` is returned.
     """
     extra = item.extra
     if not fields or not (extra or DATA_SOURCE in fields):
         return {}
-    wanted = [name for name in extra if not is_server_field(name)] if EVERY_FIELD in fields else fields
+    wanted = fields
+    if EVERY_FIELD in fields:
+        wanted = [name for name in extra if name in fields or not is_server_field(name)]
     found = {name: plain(extra[name]) for name in wanted if name in extra and name not in CLIENT_FIELDS}
     if DATA_SOURCE in fields:
         found.setdefault(DATA_SOURCE, item.data_source)

@@ -211,6 +211,15 @@ class Pipeline:
             return None
         return await self._chain(route, route.target, source).fingerprint(self._context_with_limit(limit))
 
+    def check_settings(self, source: str) -> None:
+        """Raise ConfigError if a setting is missing without which no sample of `source` can be scored."""
+        route = self.routes.find(source)
+        if isinstance(route.target, Leaf):
+            self._chain(route, route.target, source).check_settings()
+        else:
+            for part in part_routes(route.target):
+                self.check_settings(part)
+
     def _context_with_limit(self, limit: float) -> Context:
         """Return a context with a time limit in seconds, for requests that do not score."""
         return Context(SharedDeadline(Deadline(limit, limit)), tenant=self._tenant)

@@ -12,6 +12,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -113,6 +114,11 @@ class Chain(Generic[P]):
             return None
         [key] = await self.scorer.keys([prepared], context)
         return key.text if key is not None and key.deterministic else None
+
+    def check_settings(self) -> None:
+        """Raise ConfigError if a setting is missing without which the scorer cannot score."""
+        with suppress(RequestError):  # the item lacks options, or its options are invalid
+            self.scorer.prepare(FINGERPRINT_ITEM)
 
 
 @dataclass(frozen=True, slots=True)

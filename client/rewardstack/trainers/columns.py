@@ -11,7 +11,7 @@ from rewardstack.core.imports import import_lock
 from rewardstack.core.messages import is_conversation, last_text
 from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import NO_OPTIONS, NO_REFERENCE, Request, Score
-from rewardstack.settings import Settings
+from rewardstack.settings import default_reward_type
 
 SOURCE, EXTRA = "data_source", "extra_info"
 """Columns of verl's data sets, which the modules for other trainers read, too."""
@@ -33,7 +33,7 @@ def route_name(*names: str | None) -> str:
     Raises:
         SettingsError: all names are empty, and an environment variable is malformed.
     """
-    return next(filter(None, names), None) or Settings.from_env().reward_type
+    return next(filter(None, names), None) or default_reward_type()
 
 
 def first_present(values: Iterable[Any]) -> Any:

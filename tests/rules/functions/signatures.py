@@ -76,6 +76,11 @@ def rest(response, reference, tag="answer", **others):
 
 
 @reward_function
+def reserved(response, image_path="none", **others):
+    return got(image_path=image_path, others=others)
+
+
+@reward_function
 def two_names(response, solution_str, answer, ground_truth):
     return got(response=response, solution_str=solution_str, answer=answer, ground_truth=ground_truth)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from rewardstack.core.messages import last_text
 from rewardstack.core.misspellings import SUGGESTION_SIMILARITY, find_closest
+from rewardstack.core.wire import is_server_field
 from rewardstack.errors import RouteError
 from rewardstack_rules.functions.call import ABSENT, Call, Getter, Parameter, Sample, code_folder, reads_messages
 from rewardstack_rules.functions.outcome import Outcome
@@ -65,8 +66,9 @@ class BoundFunction:
     Args:
         evaluate: scores a response.
         needs_reference: whether a sample without a reference is unscored.
-        fields: the fields of `extra_info` that the function reads; `*` for all. `data_source` is listed even after `*`
-            if the function reads it, because it usually belongs to the sample itself, not to `extra_info`.
+        fields: the fields of `extra_info` that the function reads; `*` for all except reserved ones. Reserved fields
+            that are parameters are listed even after `*`, and so is `data_source` if the function reads it, because it
+            usually belongs to the sample itself, not to `extra_info`.
         field_parameters: the fields of `extra_info` that are parameters of the function.
     """
 
@@ -220,7 +222,7 @@ class _Binder:
         """
         sources = ["data_source"] if self._reads_source else []
         if self._has_kwargs or self._is_slime or self._names & {"extra_info", "extra_infos"}:
-            return ("*", *sources)
+            return ("*", *filter(is_server_field, named), *sources)
         prompts: Sequence[str] = ()
         if self._names & {"prompt", "prompts"}:
             prompts = PROMPT_FIELDS[:1] if "queries" in self._names else PROMPT_FIELDS

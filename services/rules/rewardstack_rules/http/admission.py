@@ -40,6 +40,7 @@ MAX_VALUES = 500_000
 """Maximum number of JSON values in one body, enough for a hundred thousand samples of four fields. Parsing that many
 takes up to 65 MB, and blocks the process for half a second."""
 PIECE = 2**18
+ENCODING = "Content-Encoding"
 """Number of bytes of a body that are read at a time."""
 JSON_TEXT = rb'"[^"]*"'
 """Regular expression for a JSON string without escapes."""
@@ -161,7 +162,7 @@ def read_body() -> bytes:
     """Return the JSON body of the request. Charge it for its size or for its values, whichever is more.
 
     Raises:
-        ApiError: 400 if the body cannot be read completely; 413 if it has too many values.
+        ApiError: 400 if the body cannot be read completely; 413 if it has too many values; 415 if it is compressed.
         OverloadError: the budget of the process is used up.
         RequestEntityTooLarge: the body is longer than the limit.
     """
@@ -175,6 +176,7 @@ def _read() -> bytes:
     # If a body has no Content-Length, Flask silently truncates it at `max_content_length`. So allow one byte more than
     # the limit: if that byte arrives, the body is too long.
     request.max_content_length = g.charge.max_bytes + 1
+    check_encoding()
     data = bytearray()
     try:
         while piece := request.stream.read(PIECE):
@@ -185,6 +187,13 @@ def _read() -> bytes:
     if len(data) > g.charge.max_bytes:
         raise RequestEntityTooLarge
     return bytes(data)
+
+
+def check_encoding() -> None:
+    """Raise ApiError (415) if the body is compressed."""
+    encoding = request.headers.get(ENCODING, "identity")
+    if encoding.lower() != "identity":
+        raise ApiError(415, f"{ENCODING}: {encoding[:40]!r} is not supported; send the body uncompressed", ENCODING)
 
 
 def body_error(error: Exception) -> ApiError:

@@ -58,6 +58,11 @@ def pack_result(start: int, replies: Iterable[Mapping[str, Any]]) -> bytes:
     return _pack({"index": start + at, **reply} for at, reply in enumerate(replies))
 
 
+def result_line(index: int, reply: Mapping[str, Any]) -> bytes:
+    """Return the line of JSON for the sample at position `index` in the job."""
+    return _line({"index": index, **reply}) + b"\n"
+
+
 def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
     """Return the lines that `pack_result` packed, with line breaks. A `failed` line replaces an unreadable one.
 
@@ -73,7 +78,7 @@ def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
             raise ValueError("the line does not belong to this chunk")
         return text + b"\n"
 
-    return _unpack(data, size, line, lambda at: _line({"index": start + at, **score_record(LOST)}) + b"\n")
+    return _unpack(data, size, line, lambda at: result_line(start + at, score_record(LOST)))
 
 
 def fields_of(request: Request) -> Any:

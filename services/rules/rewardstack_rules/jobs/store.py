@@ -6,12 +6,14 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import count as count_from
+from itertools import takewhile
 
 from rewardstack.core.groups import GroupOf, no_group
 from rewardstack.errors import OverloadError, UnreachableError
 from rewardstack.score import Request
 from rewardstack_rules.jobs import audit, scripts
-from rewardstack_rules.jobs.codec import unpack_lines
+from rewardstack_rules.jobs.codec import result_line, unpack_lines, unpack_partial
 from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.durability import confirm_written
 from rewardstack_rules.jobs.keys import ENDED, OPEN, PREFIX, JobKeys, idempotency_key, new_job_id
@@ -173,7 +175,7 @@ class JobStore:
             job_id: the job's id.
             first: position of the first sample to return.
             count: maximum number of samples; None for all.
-            partial: whether to stop at the first chunk without a result, instead of raising.
+            partial: whether to stop at the first sample without a result, instead of raising.
 
         Returns:
             Blocks of JSON lines, one block per chunk. An unreadable result becomes a line with the status `failed`.
@@ -195,7 +197,7 @@ class JobStore:
             bounds: position of each chunk's first sample, and the number of samples.
             first: position of the first sample to return.
             end: position after the last sample to return.
-            partial: whether to stop at the first chunk without a result, instead of raising.
+            partial: whether to stop at the first sample without a result, instead of raising.
         """
         for number in range(max(0, bisect_right(bounds, first) - 1), len(bounds) - 1):
             start = bounds[number]
@@ -207,6 +209,14 @@ class JobStore:
                 numbered = enumerate(unpack_lines(data, start, bounds[number + 1] - start), start)
                 yield b"".join(line for at, line in numbered if first <= at < end)
             elif partial:
+                yield self._postponed_lines(keys, number, start, first, end)
                 return
             else:
                 raise UnreachableError(f"job {keys.job_id}: its results have expired")
+
+    def _postponed_lines(self, keys: JobKeys, number: int, start: int, first: int, end: float) -> bytes:
+        """Return the lines of a chunk that is retried, up to its first sample without a result."""
+        with redis_errors():
+            replies = unpack_partial(self.redis.hget(keys["partial"], str(number)) or b"")
+        known = takewhile(lambda at: at < end and at - start in replies, count_from(max(first, start)))
+        return b"".join(result_line(at, replies[at - start]) for at in known)

@@ -192,6 +192,13 @@ class Evaluator:
         if isinstance(route.target, Leaf) and route.target.kind == "rule":
             self._registry.get(route.leaf_target(data_source))
 
+    def check_settings(self, data_source: str) -> None:
+        """Raise ConfigError if a setting for samples with this `data_source` is missing, such as a judge's URL."""
+        run(self._check_settings(data_source))
+
+    async def _check_settings(self, data_source: str) -> None:
+        self._pipeline("").check_settings(data_source)
+
     def group_of(self, request: Request) -> str | None:
         """Return the group of a sample if its judge compares the members of a group; None for other samples."""
         return group_of(self._routes, request)

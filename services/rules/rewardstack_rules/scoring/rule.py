@@ -98,7 +98,9 @@ class Isolation:
                 while not work.done():
                     left = deadline.remaining()
                     if left <= 0:
-                        raise DeadlineError("not scored before its deadline; the isolated processes are busy")
+                        raise DeadlineError(
+                            "not scored before its deadline; the isolated processes are busy, with it or with others"
+                        )
                     await asyncio.wait({work}, timeout=left)
         finally:
             work.cancel()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
 from rewardstack.core.wire import score_record
+from rewardstack.errors import UnknownSourceError
 from rewardstack.score import Request
+from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.protocols.body import (
     json_type,
@@ -27,7 +30,7 @@ FIELDS = frozenset({"data_source", "solution_str", "ground_truth", "extra_info"}
 @blueprint.post("/v1/score")
 def score() -> Response:
     """Score `{"items": [{"data_source", "solution_str", "ground_truth", "extra_info"}]}`; reply `{"scores": [...]}`."""
-    requests = [read_sample(item, f"items[{at}]") for at, item in enumerate(read_items())]
+    requests = [*convert_samples(read_items())]
     return jsonify(scores=[score_record(score) for score in score_samples(requests)])
 
 
@@ -44,6 +47,30 @@ def explain() -> Response:
     if not isinstance(rescore, bool):
         raise ApiError(400, f"rescore must be a boolean, got {json_type(rescore)}", "rescore")
     return jsonify(explain_sample(read_sample(body, "body"), rescore=rescore).record())
+
+
+def convert_samples(items: Iterable[Any], check: Callable[[str], object] = lambda source: None) -> Iterator[Request]:
+    """Convert samples; see `read_sample`.
+
+    Args:
+        items: the samples as parsed JSON.
+        check: called with each new `data_source`; raises ConfigError if its samples cannot be scored.
+
+    Raises:
+        ApiError: see `read_sample`.
+        ConfigError: no route has this `data_source`, or `check` raised; the field says which sample has it.
+    """
+    known: set[str] = set()
+    for at, item in enumerate(items):
+        sample = read_sample(item, f"items[{at}]")
+        if sample.data_source not in known:
+            try:
+                context().evaluator.check_source(sample.data_source)
+                check(sample.data_source)
+            except UnknownSourceError as error:
+                raise UnknownSourceError(str(error), f"items[{at}].data_source") from error
+            known.add(sample.data_source)
+        yield sample
 
 
 def read_sample(item: Any, where: str) -> Request:

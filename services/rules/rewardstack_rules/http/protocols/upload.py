@@ -10,12 +10,12 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from rewardstack.core.jsonl import number_lines, read_pieces
 from rewardstack.score import Request
-from rewardstack_rules.http.admission import body_error, check_value_count
+from rewardstack_rules.http.admission import body_error, check_encoding, check_value_count
 from rewardstack_rules.http.connection import BROKEN_BODY
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.protocols.body import parse, read_items
-from rewardstack_rules.http.protocols.score import read_sample
+from rewardstack_rules.http.protocols.score import convert_samples
 
 LINES = frozenset({"application/x-ndjson", "application/jsonl"})
 FORM = "multipart/form-data"
@@ -46,18 +46,7 @@ def read_samples() -> Iterable[Request]:
         items = _parse_lines(_file_lines())
     else:
         raise ApiError(415, f"the body must be {TYPES}", "Content-Type")
-    return _check_samples(items)
-
-
-def _check_samples(items: Iterable[Any]) -> Iterator[Request]:
-    evaluator = context().evaluator
-    known: set[str] = set()
-    for at, item in enumerate(items):
-        sample = read_sample(item, f"items[{at}]")
-        if sample.data_source not in known:
-            evaluator.check_source(sample.data_source)
-            known.add(sample.data_source)
-        yield sample
+    return convert_samples(items, context().evaluator.check_settings)
 
 
 def _parse_lines(pieces: Iterable[bytes]) -> Iterator[Any]:
@@ -76,6 +65,7 @@ def _body_lines() -> Iterator[bytes]:
     # the limit: if that byte arrives, the body is too long.
     request.max_content_length = limit + 1
     read = 0
+    check_encoding()
     try:
         for piece in read_pieces(request.stream, LINE_BYTES):
             read += len(piece)
