@@ -172,7 +172,7 @@ def test_named_judges(stack: Tree) -> None:
     assert score(stack, "small") == ("ok", 0.5)
     assert "judge.small.2.log <==" in stack.run("logs", "--service", "judge.small.2").stdout
     file.write_text(tables["small"] + "replicas = 2\n")
-    assert "stopping judge.large" in up(stack, REWARDSTACK_ROUTES=str(file))
+    assert "judge.large stopped" in up(stack, REWARDSTACK_ROUTES=str(file))
     last = pids(stack, names)
     assert [last.get(name) == after[name] for name in names[5:]] == [True, True, True, False]
 

@@ -44,7 +44,7 @@ from rewardstack.pipeline.items import describe_request, is_single, raise_if_all
 from rewardstack.pipeline.missing import warn_of_missing
 from rewardstack.pipeline.scorer import Context, MakeScorer
 from rewardstack.pipeline.stages import Chain, Compose, Shape, Singles, Stage, describe_score, elapsed_ms
-from rewardstack.routing.composite import part_routes
+from rewardstack.routing.composite import Cascade, Gate, part_routes
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Item, OnError, Request, Score, Usage
@@ -212,13 +212,17 @@ class Pipeline:
         return await self._chain(route, route.target, source).fingerprint(self._context_with_limit(limit))
 
     def check_settings(self, source: str) -> None:
-        """Raise ConfigError if a setting is missing without which no sample of `source` can be scored."""
+        """Raise ConfigError if a setting is missing without which no sample of `source` can be scored.
+
+        Of a cascade or gate, only the first part scores every sample.
+        """
         route = self.routes.find(source)
         if isinstance(route.target, Leaf):
             self._chain(route, route.target, source).check_settings()
-        else:
-            for part in part_routes(route.target):
-                self.check_settings(part)
+            return
+        parts = part_routes(route.target)
+        for part in parts[:1] if isinstance(route.target, (Cascade, Gate)) else parts:
+            self.check_settings(part)
 
     def _context_with_limit(self, limit: float) -> Context:
         """Return a context with a time limit in seconds, for requests that do not score."""

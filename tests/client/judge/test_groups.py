@@ -178,6 +178,7 @@ GRADES: dict[str, tuple[str, list[float] | str]] = {
     "ratios": ("1: 1 out of 10\n2: 1 / 10\n3: 1 %", "scores for 0 of 3"),
     "ranges": ("1: 0.8 to 0.9\n2: 0.5 \u2192 0.8\n3: 0.5", "scores for 1 of 3"),
     "below 0": ("1:-0.5\n2: 0.5\n3: 0.5", "scores for 2 of 3"),
+    "with remarks": ("1: 0.80 (error in step 2)\n2: 0.5, off topic and out of scope\n3: 1 - good", [0.8, 0.5, 1]),
     "with a dash": ("1 - 0.5\n2 - 0.5\n3 - 1, the best", [0.5, 0.5, 1]),
 }
 

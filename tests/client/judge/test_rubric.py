@@ -107,6 +107,9 @@ ANSWERS: dict[str, tuple[str, dict[int, float]]] = {
     "a quoted object": ('It wrote {"1": "yes", "2": "yes", "3": "yes"}.\n1: no\n2: no\n3: no', {0: 0, 1: 0, 2: 0}),
     "a quoted object and no answer": ('It wrote {"1": "yes", "2": "yes", "3": "yes"}', {}),
     "a quoted tool call": ('It called price({"of": "loaf"}).\n1: yes\n2: no\n3: no', {0: 1, 1: 0, 2: 0}),
+    "an object before a sentence": ('{"1": "yes", "2": "no", "3": "no"}\nAll were checked.', {0: 1, 1: 0, 2: 0}),
+    "an object before answers": ('It has\n{"1": "yes", "2": "yes"}\n1: no\n2: no\n3: no', {0: 0, 1: 0, 2: 0}),
+    "items that begin with yes": ("1. Yes it names one\n2) no, never\n3) Yes.", {0: 1, 1: 0, 2: 1}),
     "items of a list": ("1. No dose is named\n2. A dose is named\n3. no", {2: 0}),
     "an odd key": ('{"\u00b2": "yes", "1": "yes"}', {0: 1}),
 }

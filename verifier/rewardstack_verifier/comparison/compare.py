@@ -17,6 +17,7 @@ from rewardstack_verifier.comparison.equations import (
     equal_equations,
     equal_to_value,
     is_curve,
+    is_sum_of_powers,
     last_equation,
 )
 from rewardstack_verifier.comparison.families import are_formulas, as_progressions, equal_progressions, is_solution
@@ -298,7 +299,8 @@ def _equal_equations(answer: Node, reference: Node) -> bool | None:
     if one and is_expression(reference):
         return equal_to_value(one, reference)
     if other and is_expression(answer):
-        return not is_curve(other) and equal_to_value(other, answer)
+        is_relation = is_curve(other) or (bool(symbols(answer)) and is_sum_of_powers(other[0]))
+        return not is_relation and equal_to_value(other, answer)
     return False if isinstance(answer, _COMPOUND) and isinstance(reference, _COMPOUND) else None
 
 

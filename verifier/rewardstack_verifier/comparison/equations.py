@@ -110,8 +110,8 @@ def _is_multiple(expression: Expression) -> bool:
     return len(letters_found) == 1 and operations <= {"negative", "product", "quotient"}
 
 
-def _is_sum_of_powers(expression: Expression) -> bool:
-    """Return whether an expression is a sum with a power: `a^2 + b^2`, which `a^2 + b^2 = c^2` does not name."""
+def is_sum_of_powers(expression: Expression) -> bool:
+    """Return whether an expression is a sum with a power: `a^2 + b^2`; as a side of a reference, this is no name."""
     operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
     return isinstance(expression, Apply) and expression.operation == "sum" and "power" in operations
 
@@ -129,8 +129,7 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
     first, *rest = sides
     if len(sides) > 2 and not (isinstance(first, Symbol) and first.name in symbols(*rest)):
         return _is_consistent(sides) and equal_values(sides[-1], value)
-    is_named = is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value))
-    if _is_value_of(first) or (is_named and not (symbols(value) and _is_sum_of_powers(first))):
+    if _is_value_of(first) or (is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value))):
         steps = rest
     elif not symbols(*sides):
         steps = [first, *rest]
@@ -161,7 +160,8 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
     Returns:
         None if unknown, if a chain is inconsistent or has a letter as a middle side, or if a side has no value.
     """
-    if _is_system(reference) or (_is_system(answer) and not _is_named_result(answer)):
+    is_result = len(answer) == 2 and isinstance(reference[0], Symbol) and reference[0].name.isupper()
+    if (_is_system(answer) and not _is_named_result(answer)) or (_is_system(reference) and not is_result):
         return _equal_systems(answer, reference)
     one, other = _first_and_last(answer), _first_and_last(reference)
     if one is None or other is None:

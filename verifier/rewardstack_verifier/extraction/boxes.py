@@ -56,16 +56,21 @@ _CONTINUATION = re.compile(
     rf"\s*(?P<tail>(?![\s\d{{}}]|\\[;: ]){_OPERAND}{{1,80}}?)\s*(?=\$|\\[)\]]|[,=;]|\.(?:\s|\$|\\|\Z)|\Z)"
 )
 """The rest of a formula after a box: `+ C`."""
-_INCOMPLETE = re.compile(r".*(?:[-+*/^_]|\\(?:cdot|times|div|pm|frac|sqrt))|(?:\\[,!]|\s)*\(.*", re.DOTALL)
-"""The rest of a formula that lacks an operand, or is a remark in parentheses after a space."""
+_INCOMPLETE = re.compile(
+    r".*(?:[-+*/^_]|\\(?:cdot|times|div|pm|frac|sqrt))|.*[-+*/^_]\s*[)}].*|(?:\\[,!]|\s)+(?:\\left)?\(.*"
+    r"|(?:\\left)?\((?:[A-Za-z/{}\s]|\\[dt]?frac)*(?:\\right)?\)",
+    re.DOTALL,
+)
+"""The rest of a formula that lacks an operand, or is a remark in parentheses: after a space, or a unit (`(m/s)`)."""
 _OPENED = re.compile(r"(?<!\\)\$\$?|\\[\[(\])]")
 """A delimiter of a formula."""
 MAX_FORMULA = 400
 """Maximum characters before a box to search for the delimiter of its formula."""
-_RELATION_BEFORE = re.compile(r"(?:\$|\\[(\[])\s*(?P<relation>[A-Za-z]\s*(?:[<>]|\\neq?(?![A-Za-z])|\u2260))\s*\Z")
-"""A letter and an inequality sign between the beginning of a formula and a box: `x > `."""
+_RELATION_BEFORE = re.compile(r"(?:\$|\\[(\[])\s*(?P<relation>[A-Za-z]\s*(?:\\neq?(?![A-Za-z])|\u2260))\s*\Z")
+"""A letter and "not equal" between the beginning of a formula and a box: `x \\ne `."""
 _NO_VALUE = re.compile(r"\(?[A-J]\)?|.*(?:,|\\text|\\mathrm|\\begin).*", re.DOTALL)
 """The content of a box that no formula continues: the letter of an option, a list, or words."""
+_VARIABLE = re.compile(r"[A-Za-z](?:_?\w)?")
 _SIMPLE, _OPERATOR = re.compile(r"[\w.]+"), re.compile(r"[-+\u2212*/^]")
 _DENIED = re.compile(r"(?:\b(?:not|cannot be)|n['\u2019]t(?: be)?)\s*\$?\s*\Z", re.IGNORECASE)
 """Words before a box that deny it."""
@@ -140,8 +145,8 @@ def _name_of(text: str, box: Box, joint: re.Match[str] | None) -> str:
 
 
 def _with_names(contents: list[str], names: list[str]) -> list[str]:
-    """Return the contents of boxes as equations if each box has another name, else unchanged."""
-    if len({*names} - {""}) < len(contents) or any("=" in content for content in contents):
+    """Return the contents of boxes as equations if each box has another name (`x`, `x_1`, `x2`), else unchanged."""
+    if len({*filter(_VARIABLE.fullmatch, names)}) < len(contents) or any("=" in content for content in contents):
         return contents
     return [f"{name} = {content}" for name, content in zip(names, contents, strict=True)]
 
@@ -186,7 +191,7 @@ def _is_complete(formula: str) -> bool:
     """Return whether the rest of a formula has all its brackets and operands, and is no remark in parentheses."""
     pairs = all(formula.count(one) == formula.count(other) for one, other in ("()", "{}"))
     is_balanced = pairs and formula.count("|") % 2 == 0
-    return is_balanced and (formula.startswith("(") or not _INCOMPLETE.fullmatch(formula.rstrip()))
+    return is_balanced and not _INCOMPLETE.fullmatch(formula.rstrip())
 
 
 def _is_in_formula(text: str, position: int) -> bool:

@@ -58,7 +58,7 @@ _AFTER_WORD = re.compile(
 _LINE_END = re.compile(r"[.)]?[\s*_`$]*(?:$|\n|<)")
 _JOINT = re.compile(
     r"\s{0,2}\(?(?:,\s?(?:and|or)\b|[,/&、]|\b(?:and|or)\b|和|或)\s{0,2}(?:(?:maybe|perhaps|possibly|option|choice)\s)?"
-    r"|[ ;]{0,3}(?=(?:\(?[A-J]\)?[ ;.]{0,3}){1,9}(?:\Z|\n))",
+    r"|[ ;]{0,3}(?=(?:\(?[A-HJ]\)?[ ;.]{0,3}){1,9}(?:\Z|\n))",
     re.IGNORECASE,
 )
 """Text between two letters of an answer: "A or B", or `; ` and spaces if only letters follow: "(A) (B) (C)"."""

@@ -18,13 +18,18 @@ from rewardstack_verifier.reading.terms import make_number
 _CHOICE = re.compile(r"(?:(?:option|choice|Option|Choice) )?\(?([A-J])\)?[.:]?")
 _CHANGING = frozenset(word for word in phrases.CHANGING.split() if len(word) > 1)
 _CHOICES = re.compile(r"[A-H]{2,8}")
+_JOINER = rf"(?:{'|'.join(word for word in JOINING if word.isalpha())}|through)"
 _OTHER_OPTION = re.compile(
-    rf"(?:(?P<word>{'|'.join(word for word in JOINING if word.isalpha())}|through)\b|[-+/,;:&]| )* ?"
-    r"(?:\([A-HJ]\)|(?(word)[A-HJ](?![A-Za-z])|[A-HJ](?: [A-HJ])+\Z)).*"
+    rf"(?:(?P<word>{_JOINER})|[-+/,;:&]| )* ?"
+    rf"(?:\([A-HJ]\)(?! ?{_JOINER} ?\([A-HJ]\)\Z)|(?(word)[A-HJ](?![A-Za-z])|[A-HJ](?: [A-HJ])+\Z)).*"
 )
-"""The letter of another option after the first one: `or C`, `-(E)`, `(C)`, `C D E`. `(I)` may be a Roman number."""
-_REJECTION = re.compile(rf"not|(?:{'|'.join(phrases.IS.split())})(?:n't| (?:{'|'.join(phrases.DENYING.split())}))\b.*")
-"""Words after a letter that reject it: "is wrong"."""
+"""The letter of another option after the first one: `or C`, `-(E)`, `(C)`, `C D E`. `(I)` may be a Roman number, and
+`(A) and (B)` may be the text of the option."""
+_REJECTION = re.compile(
+    rf"not|(?:{'|'.join(phrases.IS.split())})(?:n't| (?:{'|'.join(phrases.DENYING.split())}))"
+    r"(?: (?:the |a )?(?:correct|right|true|valid|answer|option|choice)){0,3}"
+)
+"""Words after a letter that reject it: "is wrong", "is not the right answer"."""
 _JOINED = frozenset(word for word, joins in JOINING.items() if word.isalpha() and word not in ("land", "lor", "to"))
 _SETS = {"empty set": "empty", "all real": "R", "all integer": "Z"}
 """Normal forms of phrases that name a set, and the name in `NamedSet`."""

@@ -20,7 +20,7 @@ from rewardstack.core.fields import Fields, field_error
 from rewardstack.core.json_types import is_finite, plain
 from rewardstack.core.misspellings import MAX_NAMES, find_closest
 from rewardstack.errors import RequestError
-from rewardstack.scorers.judge.verdict import DECORATION, MORE_NUMBERS, UnreadableError, Verdict, without_thinking
+from rewardstack.scorers.judge.verdict import CONTINUED, DECORATION, UnreadableError, Verdict, without_thinking
 
 FIELD = "rubrics"
 """Field of `extra_info` with the criteria."""
@@ -49,18 +49,21 @@ RESERVED_PARTS = frozenset({"acc", "accuracy", "positive", "negative"})
 
 _ANSWER = re.compile(
     r"(?P<number>[0-9]{1,4})\s{0,4}(?:[.)]?[:=-]{1,2}|(?P<item>[.)]{1,2}))\s{0,4}"
-    r"(?P<word>[A-Za-z](?!\s{1,4}\w)|\w{2,12})(?![\w/])(?!\s{1,4}(?:and|or)\b)(?(item)(?!\s{1,4}\w))"
+    r"(?P<word>[A-Za-z](?!\s{1,4}\w)|\w{2,12})(?![\w/])(?!\s{1,4}(?:and|or)\b)(?(item)(?:(?<=yes)|(?!\s{1,4}\w)))",
+    re.IGNORECASE,
 )
 """A criterion's number and answer. In `1. No dose is named`, an item of a list, the first word is no answer."""
 _GRADE = re.compile(
     r"(?P<number>[0-9]{1,4})\s{0,4}(?:[:)=]{1,2}|[.-](?=\s))\s{0,4}(?P<word>[0-9]{0,4}\.?[0-9]{1,9})(?![\w./%])"
-    rf"(?!.{{0,200}}(?:\d|%|{MORE_NUMBERS.pattern}))",
+    rf"(?!{CONTINUED.pattern})",
     re.IGNORECASE,
 )
-"""A candidate's number and score, with no other number in the line; `1.5` is not candidate 1 with score 5."""
+"""A candidate's number and score; `1.5` is not candidate 1 with score 5."""
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _OBJECT_START = re.compile(r"^[ \t]{0,8}(?:```(?:json)?[ \t]{0,8})?(?=\{)", re.MULTILINE)
 """The start of a line that begins with a JSON object."""
+_OBJECT_END = re.compile(r"[ \t]{0,8}(?:```)?[ \t]{0,8}(?:\n|\Z)")
+"""The end of a line after a JSON object."""
 _MAX_OBJECTS = 64
 """Maximum number of places in a reply where its JSON object is searched."""
 _WORDS = {"yes": "yes", "no": "no", "true": "yes", "false": "no", "met": "yes", "unmet": "no"}
@@ -342,8 +345,8 @@ def parse_answer_pairs(
 ) -> list[tuple[int, str]]:
     """Return the number and the word of each answer in a reply.
 
-    The answers are read from the JSON object at the end of the reply. If it has none, they are read from its last lines
-    with answers, which directly follow each other.
+    The answers are read from the last lines with answers, which directly follow each other. If there are none after the
+    last JSON object that stands on lines of its own, they are read from this object.
 
     Args:
         text: the reply.
@@ -351,8 +354,8 @@ def parse_answer_pairs(
         answer: matches a line; its groups are `number` and `word`.
     """
     text = without_thinking(text, truncated=truncated).strip()
-    if members := [(int(name), str(word)) for name, word in _final_object(text) if _NUMBER.fullmatch(name)]:
-        return members
+    members, text = _last_object(text)
+    answers = [(int(name), str(word)) for name, word in members if _NUMBER.fullmatch(name)]
     lines = [line for line in text.split("\n") if line.strip()]
     lines = lines[:-1] if truncated else lines
     block: list[tuple[int, str]] = []
@@ -362,22 +365,22 @@ def parse_answer_pairs(
             block.append((int(match["number"]), match["word"]))
         elif block:
             break
-    return block[::-1]
+    return block[::-1] or answers
 
 
-def _final_object(text: str) -> list[tuple[str, Any]]:
-    """Return the members of the JSON object that ends a reply and begins a line; empty if there is none.
+def _last_object(text: str) -> tuple[list[tuple[str, Any]], str]:
+    """Return the members of a reply's last JSON object, and the text after it; `([], text)` if there is none.
 
     An object before or after other text on its lines is no answer, because it may be a quotation.
     """
-    text = text.removesuffix("```").rstrip()
     decoder = json.JSONDecoder(object_pairs_hook=list)
-    for match in islice(_OBJECT_START.finditer(text), _MAX_OBJECTS) if text.endswith("}") else ():
+    members: list[tuple[str, Any]] = []
+    end = 0
+    for match in islice(_OBJECT_START.finditer(text), _MAX_OBJECTS):
         with suppress(ValueError, RecursionError):
-            members, end = decoder.raw_decode(text, match.end())
-            if end == len(text):
-                return members
-    return []
+            if match.end() >= end and _OBJECT_END.match(text, (found := decoder.raw_decode(text, match.end()))[1]):
+                members, end = found
+    return members, text[end:]
 
 
 def rubric_verdict(rubric: Rubric, met_shares: Sequence[float], *, clip_negative: bool) -> Verdict:

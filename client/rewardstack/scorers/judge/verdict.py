@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from unicodedata import category
 
 from rewardstack.errors import ReplyError
 from rewardstack.scorers.judge.scale import HUNDRED, UNIT, Scale
@@ -35,8 +36,12 @@ PERCENT = re.compile(r"\s{0,3}%")
 DIGITS = re.compile(r"\d{1,7}")
 FENCED = re.compile(r"```(?:json)?\s{0,8}(\{[^`]*\})\s{0,8}```")
 """A JSON object in a code fence."""
-MORE_NUMBERS = re.compile(r"\b(?:percent|out of)\b|[\uff05\u2030]", re.IGNORECASE)
-"""Words and signs that change the value of the number before them."""
+CONTINUED = re.compile(
+    r"\s{0,3}(?:[%/\uff05\u2030\u2192]|percent\b|(?:to|-|\u2013|~)\s{0,3}[\d.]"
+    r"|out of\s{1,3}(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|(?:a|one) hundred)\b)|,\d",
+    re.IGNORECASE,
+)
+"""Text after a number that belongs to it: `7 percent`, `1 out of ten`, `0.8 to 0.9`, `0,85`."""
 PLAIN = re.compile(r"REWARD: (0\.[0-9]{3}|1\.000)")
 """A reply that is only a verdict line with a number from 0 to 1."""
 COMPLETE = re.compile(r"\.\d{3}$")
@@ -190,7 +195,7 @@ def _parse_number(rest: str, scale: Scale) -> tuple[float, str]:
         if scale != HUNDRED:
             raise UnreadableError(f"its number has a % sign, but the scale is {scale.text}")
         rest = rest[percent.end() :]
-    if "REWARD" in rest or MORE_NUMBERS.search(rest) or any(char.isnumeric() for char in rest):
+    if "REWARD" in rest or CONTINUED.match(rest) or any(category(char)[0] == "N" for char in rest):
         raise UnreadableError("its last `REWARD:` line has more than one number")
     return value, match[0]
 

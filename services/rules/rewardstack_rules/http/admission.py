@@ -39,8 +39,8 @@ bodies, one charged byte means about four bytes of memory.
 MAX_VALUES = 500_000
 """Maximum number of JSON values in one body, enough for a hundred thousand samples of four fields. Parsing that many
 takes up to 65 MB, and blocks the process for half a second."""
-PIECE = 2**18
 ENCODING = "Content-Encoding"
+PIECE = 2**18
 """Number of bytes of a body that are read at a time."""
 JSON_TEXT = rb'"[^"]*"'
 """Regular expression for a JSON string without escapes."""

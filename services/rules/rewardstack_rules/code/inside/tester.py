@@ -36,6 +36,7 @@ SOLUTION = "solution"
 """Name under which tests may import the candidate."""
 MUTABLE = (list, dict, set, bytearray, deque)
 REASON_CHARACTERS = 200
+REMEDY = "write functions test_... without parameters"
 RETURNS_EARLY = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 """Flags of functions whose call returns before their code runs."""
 
@@ -127,15 +128,17 @@ def _why_not_run(name: str, value: Any) -> str:
     if isinstance(value, type) and value.__module__ == NAME:
         kinds = [(base.__module__.partition(".")[0], base.__name__) for base in value.__mro__]
         has_tests = name.startswith("Test") and any(one.startswith("test_") for one in dir(value))
-        return "classes of tests are not run" if has_tests or ("unittest", "TestCase") in kinds else ""
+        is_run = not has_tests and ("unittest", "TestCase") not in kinds
+        return "" if is_run else f"classes of tests are not run; {REMEDY}"
     if not name.startswith("test_") or not isinstance(value, FunctionType):
         return ""
     code = value.__code__
     if code.co_flags & RETURNS_EARLY:
-        return "coroutines and generators are not run as tests"
+        return f"coroutines and generators are not run as tests; {REMEDY}"
     parameters = code.co_argcount + code.co_kwonlyargcount
     optional = len(value.__defaults__ or ()) + len(value.__kwdefaults__ or ())
-    return "pytest's fixtures and marks are not run" if parameters > optional or hasattr(value, "pytestmark") else ""
+    needs_pytest = parameters > optional or hasattr(value, "pytestmark")
+    return f"pytest's fixtures and marks are not run; {REMEDY}" if needs_pytest else ""
 
 
 class Report:
