@@ -17,8 +17,8 @@ from rewardstack_verifier.comparison.equations import (
     equal_equations,
     equal_to_value,
     is_curve,
-    is_sum_of_powers,
     last_equation,
+    relates_powers,
 )
 from rewardstack_verifier.comparison.families import are_formulas, as_progressions, equal_progressions, is_solution
 from rewardstack_verifier.comparison.integers import (
@@ -299,8 +299,7 @@ def _equal_equations(answer: Node, reference: Node) -> bool | None:
     if one and is_expression(reference):
         return equal_to_value(one, reference)
     if other and is_expression(answer):
-        is_relation = is_curve(other) or (bool(symbols(answer)) and is_sum_of_powers(other[0]))
-        return not is_relation and equal_to_value(other, answer)
+        return not (is_curve(other) or relates_powers(other, answer)) and equal_to_value(other, answer)
     return False if isinstance(answer, _COMPOUND) and isinstance(reference, _COMPOUND) else None
 
 

@@ -110,10 +110,12 @@ def _is_multiple(expression: Expression) -> bool:
     return len(letters_found) == 1 and operations <= {"negative", "product", "quotient"}
 
 
-def is_sum_of_powers(expression: Expression) -> bool:
-    """Return whether an expression is a sum with a power: `a^2 + b^2`; as a side of a reference, this is no name."""
-    operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
-    return isinstance(expression, Apply) and expression.operation == "sum" and "power" in operations
+def relates_powers(sides: Equation, value: Expression) -> bool:
+    """Return whether an equation relates a sum of powers to other letters of a value: `a^2 + b^2 = c^2` and `c^2`."""
+    first = sides[0]
+    operations = {part.operation for part in parts(first) if isinstance(part, Apply)}
+    is_sum = isinstance(first, Apply) and first.operation == "sum" and "power" in operations
+    return is_sum and bool(symbols(value)) and not symbols(first) & symbols(value)
 
 
 def equal_to_value(sides: Equation, value: Expression) -> bool | None:
@@ -160,7 +162,7 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
     Returns:
         None if unknown, if a chain is inconsistent or has a letter as a middle side, or if a side has no value.
     """
-    is_result = len(answer) == 2 and isinstance(reference[0], Symbol) and reference[0].name.isupper()
+    is_result = len(answer) == 2 and _is_derivation(reference)
     if (_is_system(answer) and not _is_named_result(answer)) or (_is_system(reference) and not is_result):
         return _equal_systems(answer, reference)
     one, other = _first_and_last(answer), _first_and_last(reference)
@@ -196,6 +198,17 @@ def _is_system(sides: Equation) -> bool:
 def _is_named_result(sides: Equation) -> bool:
     """Return whether a chain begins with a name for its last side: `E = hf = hc/\\lambda`."""
     return is_name(sides[0]) and not symbols(sides[0]) & symbols(sides[-1])
+
+
+def _is_derivation(sides: Equation) -> bool:
+    """Return whether a chain begins with a capital name and ends with its value: `A = bh = x^2`, `AB = AC - BC = 2x`.
+
+    For several letters, a middle side must be a sum, because `AB = BC = CA` is a system.
+    """
+    first, *steps, _ = sides
+    is_capital = is_name(first) and all(map(str.isupper, symbols(first)))
+    has_sum = any(isinstance(step, Apply) and step.operation == "sum" for step in steps)
+    return is_capital and (isinstance(first, Symbol) or has_sum)
 
 
 def _equal_systems(answer: Equation, reference: Equation) -> bool | None:
