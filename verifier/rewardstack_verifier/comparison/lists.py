@@ -8,7 +8,7 @@ from dataclasses import replace
 from rewardstack_verifier.comparison.equations import as_equation, named_values
 from rewardstack_verifier.comparison.values import all_of, any_of
 from rewardstack_verifier.numbers.tree import Apply, Expression, Symbol, negative, parts, symbols
-from rewardstack_verifier.reading.syntax import NamedSet, Node, Relation, Sequence, is_expression
+from rewardstack_verifier.reading.syntax import NamedSet, Node, Relation, Sequence, is_expression, is_point
 
 Equal = Callable[[Node, Node], "bool | None"]
 _SIGNS = {"plus or minus": (1, -1), "minus or plus": (-1, 1)}
@@ -19,7 +19,7 @@ MAX_ITEMS = 50
 def as_list(node: Node) -> Sequence | None:
     """Return a list, a set, or both values of an expression or a point with `\\pm`; None for a single answer."""
     if isinstance(node, Sequence):
-        if _is_point(node):
+        if is_point(node):
             return _both_points(node)
         return _group_items(node) if node.opening in ("", "{") and ":" not in node.joined else None
     if isinstance(node, Relation) and node.operators == ("=",) and is_expression(node.sides[1]):
@@ -87,7 +87,7 @@ def expand_signs(list_: Sequence) -> Sequence:
         before = as_equation(items[-1]) if items else None
         if before and isinstance(before[0], Symbol) and is_expression(item):
             item = Relation(("=",), (before[0], item))
-        both = as_list(item) if not isinstance(item, Sequence) or _is_point(item) else None
+        both = as_list(item) if not isinstance(item, Sequence) or is_point(item) else None
         items += both.items if both else (item,)
     return replace(list_, items=tuple(items), joined=list_.joined if len(items) == len(list_.items) else ("or",))
 
@@ -136,7 +136,7 @@ def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | N
         return _equal_sets(one.items, other.items, equal)
     if len(one.items) > MAX_ITEMS:
         return None
-    if len(other.items) <= MAX_ITEMS and all(map(_is_point, (*one.items, *other.items))):
+    if len(other.items) <= MAX_ITEMS and all(map(is_point, (*one.items, *other.items))):
         return _equal_sets(one.items, other.items, equal)
     if len(one.items) != len(other.items) or _have_conflicting_joiners(one, other):
         return False
@@ -180,10 +180,6 @@ def _has_different_names(list_: Sequence) -> bool:
     """Return whether each member gives a value to a letter, and these letters differ, also without indices."""
     named = named_values(replace(list_, joined=tuple("," for _ in list_.joined))) or ()
     return len({name.partition("_")[0] for name, _ in named}) > 1
-
-
-def _is_point(node: Node) -> bool:
-    return isinstance(node, Sequence) and node.opening == "("
 
 
 def _is_set(node: Node) -> bool:

@@ -7,7 +7,16 @@ from dataclasses import replace
 from rewardstack_verifier.comparison.equations import as_equation, named_values
 from rewardstack_verifier.numbers.equality import same, substitute_all
 from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Symbol, integer, symbols
-from rewardstack_verifier.reading.syntax import Combination, Matrix, NamedSet, Node, Relation, Sequence, is_expression
+from rewardstack_verifier.reading.syntax import (
+    Combination,
+    Matrix,
+    NamedSet,
+    Node,
+    Relation,
+    Sequence,
+    is_expression,
+    is_point,
+)
 
 _UNITS = ("hat i", "hat j", "hat k")
 
@@ -61,7 +70,7 @@ def strip_names(answer: Node, reference: Node) -> tuple[Node, Node]:
     if names and sorted(names) == sorted(_coordinate_names(reference)):
         answer, reference = _sort_coordinates(answer, names), _sort_coordinates(reference, names)
     answer, reference = _strip_name(answer), _strip_name(reference)
-    if _is_bracketed(answer) or _is_bracketed(reference):
+    if is_point(answer) or is_point(reference):
         answer, reference = _as_point(answer) or answer, _as_point(reference) or reference
     return answer, reference
 
@@ -77,7 +86,7 @@ def _coordinate_names(node: Node) -> tuple[str, ...]:
 
 def _letters(names: Sequence) -> tuple[str, ...]:
     """Return the letters of `(x, y)`; empty if this is not the name of a point."""
-    return tuple(item.name for item in names.items if isinstance(item, Symbol)) if _is_point(names) else ()
+    return tuple(item.name for item in names.items if isinstance(item, Symbol)) if _is_name(names) else ()
 
 
 def _sort_coordinates(node: Node, names: tuple[str, ...]) -> Node:
@@ -112,7 +121,7 @@ def _strip_name(node: Node) -> Node:
     if not isinstance(node, Relation) or node.operators not in (("=",), ("in",)):
         return node
     name, value = node.sides
-    if isinstance(name, Sequence) and _is_point(name) and (_is_point_or_list(value) or isinstance(value, Matrix)):
+    if isinstance(name, Sequence) and _is_name(name) and (_is_point_or_list(value) or isinstance(value, Matrix)):
         return value
     is_vector = _is_point_or_list(value) or (is_expression(value) and as_components(value) is not None)
     if isinstance(name, Symbol) and node.operators == ("=",) and is_vector:
@@ -121,7 +130,7 @@ def _strip_name(node: Node) -> Node:
         return value
     if isinstance(value, (NamedSet, Matrix)) or (isinstance(value, Sequence) and value.opening == "{"):
         named = node.operators == ("=",) and (isinstance(name, Combination) or is_expression(name))
-        return value if named or _is_point(name) else node
+        return value if named or _is_name(name) else node
     return node
 
 
@@ -145,13 +154,9 @@ def _get_name(named: tuple[str, object]) -> str:
     return named[0]
 
 
-def _is_bracketed(node: Node) -> bool:
-    return isinstance(node, Sequence) and node.opening == "("
-
-
-def _is_point(node: Node) -> bool:
+def _is_name(node: Node) -> bool:
     """Return whether a node is the name of a point, `(x, y)`: letters in parentheses."""
-    return isinstance(node, Sequence) and node.opening == "(" and all(isinstance(item, Symbol) for item in node.items)
+    return is_point(node) and all(isinstance(item, Symbol) for item in node.items)
 
 
 def _is_point_or_list(node: Node) -> bool:

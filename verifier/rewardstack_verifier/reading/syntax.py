@@ -196,6 +196,11 @@ Node: TypeAlias = (
 _EXPRESSIONS = get_args(Expression)
 
 
+def is_point(node: Node) -> TypeGuard[Sequence]:
+    """Return whether a node is a list in parentheses, such as a point: `(1, 2)`."""
+    return isinstance(node, Sequence) and node.opening == "("
+
+
 def is_expression(node: Node) -> TypeGuard[Expression]:
     """Return whether a node is an expression."""
     return isinstance(node, _EXPRESSIONS)

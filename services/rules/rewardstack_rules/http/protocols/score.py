@@ -58,7 +58,8 @@ def convert_samples(items: Iterable[Any], check: Callable[[str], object] = lambd
 
     Raises:
         ApiError: see `read_sample`.
-        ConfigError: no route has this `data_source`, or `check` raised; the field says which sample has it.
+        UnknownSourceError: no route has this `data_source`; the field says which sample has it.
+        ConfigError: `check` raised it.
     """
     known: set[str] = set()
     for at, item in enumerate(items):
