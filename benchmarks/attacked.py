@@ -3,10 +3,11 @@
     python benchmarks/attacked.py
 
 Starts its own stack without containers (requires Redis and nginx) and sends single requests with generated samples
-(`mix`) through the gateway. It measures them alone, then next to each attack: clients that send one byte every few
-seconds, bodies of 60 MB that would expand to gigabytes, jobs that fill the queue, and a stopped supervisor of the
-isolated processes. The last phase sends only samples that need no isolated process; the others would wait for a new
-supervisor. The exit status is 1 if a 99th percentile exceeds one second or a score differs from its label.
+(`mix`) through the gateway. It measures their latency first alone, then during each attack: clients that send one byte
+every few seconds, bodies of 60 MB that would take gigabytes when parsed, jobs that fill the queue, and a suspended
+supervisor of the verifier processes. During the last attack, it sends only samples that need no verifier process;
+others would wait for a new supervisor. The exit status is 1 if a 99th percentile exceeds one second or a score differs
+from its label.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A bare Flask server, to compare with in `result_cache`: every sample gets the same score."""
+"""Serve the same score for every sample with bare Flask, as a baseline for the benchmark `result_cache`."""
 
 from __future__ import annotations
 

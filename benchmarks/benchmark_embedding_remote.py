@@ -3,9 +3,9 @@
     python benchmarks/benchmark_embedding_remote.py --server-url http://localhost:8080
 
 Without `--server-url` it uses EMBEDDING_SERVER_URL. If that is empty, too, it starts a server, which requires an
-interpreter with sentence-transformers. The exit status is 1 if a run does not read all pairs from Redis, or if the
-fastest run re-scores fewer than 20,000 pairs a second. The fastest run counts because other load on the machine can
-only slow a run down.
+interpreter with sentence-transformers. The last part scores 10,000 pairs of texts, then re-scores them from Redis in
+new processes. The exit status is 1 if one of these does not read all pairs from Redis, or if the fastest re-scores
+fewer than 20,000 pairs a second. The fastest counts because other load can only slow a process down.
 """
 
 from __future__ import annotations

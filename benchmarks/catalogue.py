@@ -22,7 +22,7 @@ SMALL = {
     "tei_python": "--texts 128 --rounds 2",
     "symbolic": "--items 1500 --requests 200 --baseline-items 20",
 }
-"""Arguments for `smoke=1`, by benchmark: a run takes a minute or two, and its figures are not meaningful."""
+"""Arguments for a quick run (`smoke=1`), by benchmark. It takes a minute or two; its figures are not meaningful."""
 
 
 class Benchmark(NamedTuple):

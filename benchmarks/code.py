@@ -2,11 +2,11 @@
 
     python benchmarks/code.py
 
-Starts a reward server with CODE=on and no result cache, and sends it samples of `code` over HTTP: different programs
-with 20 tests each, which give standard input and compare standard output. Every score must be 1. The baseline is
-`subprocess.run([python, "-c", program], input=…)` on the same number of cores, half of it before the server runs and
-half after. While the programs run, one client scores samples of `math` one by one; the figure is the 99th percentile of
-their latency.
+Starts a reward server with CODE=on and no result cache, and sends it `code` samples over HTTP: different programs with
+20 tests each, which give standard input and compare standard output. Every score must be 1. The baseline is
+`subprocess.run([python, "-c", program], input=…)` on the same number of cores; half of its programs run before the
+server runs, and half after. While the server runs programs, one client scores `math` samples one by one; the figure is
+the 99th percentile of their latency.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Formula:
 
     Args:
         head: kind of formula: a key of `_VALUES` or `FUNCTIONS`.
-        of: its parts: formulas; for a number its value, for a name its text.
+        of: parts of the formula: other formulas, the value of a number, or the text of a name.
     """
 
     head: str
@@ -76,7 +76,7 @@ class Formula:
 
 
 def formula(of: Formula | int) -> Formula:
-    """Return an integer as a formula; return a formula as it is."""
+    """Convert an integer to a formula; return a formula unchanged."""
     return Formula("number", (of,)) if isinstance(of, int) else of
 
 
@@ -123,7 +123,7 @@ def value(of: Formula, names: Mapping[str, Any]) -> Any:
 
 
 def perturb(of: Formula, rng: random.Random) -> Formula | None:
-    """Change one random number in a formula, keeping its sign; return None if the formula has no number."""
+    """Return a formula with one random number changed, but not its sign; None if the formula has no number."""
     places = list(_places(of))
     if not places:
         return None

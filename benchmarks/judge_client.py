@@ -4,9 +4,9 @@
 
 A fake judge (`slow_judge`) answers every request after 0.2 s. `rewardstack.compute_score_batched` scores 16,000
 different samples with prompts of 2 kB and 1,028 requests in flight. A bare aiohttp loop posts the same bodies, and so
-does one session of `requests` in 1,028 threads (`json=`), as the client's predecessor did. Each of them runs in a new
-process. The exit status is 1 if the client has less than 0.7 of aiohttp's rate or less than 2.5 times that of
-`requests`, or if its memory exceeds 24 kB a sample or grows faster than linearly.
+does one session of `requests` in 1,028 threads, which serializes each body (`json=`), as the client's predecessor did.
+Each of the three runs in a new process. The exit status is 1 if the client has less than 0.7 of aiohttp's rate or less
+than 2.5 times that of `requests`, or if its memory exceeds 24 kB a sample or grows faster than the number of samples.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ DELAY = 0.2
 IN_FLIGHT = 1028
 LEAST_OF_AIOHTTP = 0.7
 LEAST_OF_REQUESTS = 2.5
-"""Minimum ratio of the client's rate to that of each baseline.
+"""Minimum ratios of the client's rate to the rates of the two baselines.
 
-They are for 2 cores, where CPU time limits the rate, and aiohttp takes at most half of the client's CPU time.
+They are for 2 cores, where CPU time limits the rate. At most half of the client's CPU time is spent in aiohttp.
 """
 MOST_KB = 24.0
-"""Maximum memory of a sample while it is scored, in kB, without its own text."""
+"""Maximum memory growth per sample during scoring, in kB. The samples themselves exist before and do not count."""
 MOST_BEND = 1.25
-"""Maximum growth of the memory of a sample, as a factor, when there are four times as many samples."""
+"""Maximum factor by which the memory per sample may grow with four times as many samples."""
 CHARACTERS = {"problem": 500, "reference": 300, "candidate": 400}
 GROUP = 8
 """Samples per problem."""
@@ -55,7 +55,7 @@ class Run(NamedTuple):
     Args:
         rate: requests a second.
         cpu_ms: milliseconds of CPU time a request.
-        growth_kb: peak growth of its memory in kB, divided by the number of samples.
+        growth_kb: peak growth of its memory per sample, in kB.
     """
 
     rate: float
@@ -119,7 +119,7 @@ def _worker(name: str, samples: int, url: str, bodies: Path) -> Run:
 def _measure(name: str, samples: int, url: str, bodies: Path) -> Run:
     work = CONTENDERS[name](samples, url, bodies)
     before = _memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from now on
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak, VmHWM
     started, cpu = time.perf_counter(), time.process_time()
     work()
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu

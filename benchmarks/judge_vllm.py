@@ -3,11 +3,11 @@
     python benchmarks/judge_vllm.py
 
 Serves the small demo model with three replicas on this machine's CPU. There are 8 samples per problem; a prompt has
-about 600 tokens. The client sends its requests to one replica. A bare aiohttp loop then posts the same bodies, and the
-same bodies with the candidate before problem and reference, as the client's predecessor did. After that the client uses
-two and three replicas through the gateway: with least connections, with affinity (a problem's samples go to the same
-replica), and with affinity where JUDGE_MAX_CONNS limits each replica to 1.25 times its even share of concurrent
-requests. Every run starts with empty prefix caches.
+about 600 tokens. The client sends its requests to one replica. A bare aiohttp loop posts the same bodies, then the same
+bodies with the candidate before problem and reference, as the client's predecessor did. After that the client uses two
+and three replicas through the gateway: with least connections, with affinity (a problem's samples go to the same
+replica), and with affinity and a limit (JUDGE_MAX_CONNS) of concurrent requests per replica, which is 1.25 times the
+replica's even share. Every run starts with empty prefix caches.
 
 The replicas share the machine, so their rates say little about replicas with dedicated hardware; the number of tokens
 that the busiest replica computes says more. The exit status is 1 if on one replica less than 70 % of the prompt tokens
@@ -46,7 +46,7 @@ IN_FLIGHT = 64
 LEAST_CACHED = 0.70
 LEAST_OF_BARE = 0.95
 HEADROOM = 1.25
-"""Limit of concurrent requests of a bounded replica, as a multiple of its even share."""
+"""Limit of concurrent requests per replica in bounded runs, as a multiple of a replica's even share."""
 BALANCING = {"least_conn": False, "affinity": False, "affinity, bounded": True}
 """Load balancing methods, and whether each replica has a limit of concurrent requests."""
 OPTIONS = {"max_new_tokens": 16, "temperature": 0.0}
@@ -79,7 +79,7 @@ class Run(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Prompt tokens that were found in a prefix cache, and that were looked up."""
+    """Numbers of prompt tokens: those found in the prefix cache, and all that were looked up."""
 
     hits: float
     queries: float

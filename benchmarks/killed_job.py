@@ -96,7 +96,7 @@ def _submit(url: str, samples: Sequence[Sample]) -> str:
 
 
 def _plan(workers: Sequence[Restartable], queue: Restartable) -> list[PlannedKill]:
-    """Return one kill for each worker and one for the queue, spread over the job; the queue is in the middle."""
+    """Return one kill for each worker and one for the queue, spread over the job; the queue's is in the middle."""
     middle = len(workers) // 2
     targets = [("worker", one) for one in workers]
     targets.insert(middle, ("queue", queue))

@@ -1,4 +1,4 @@
-"""Write formulas in LaTeX, in one of the styles that textbooks and models use: `write`."""
+"""Write formulas in LaTeX (`write`), in one of the styles that textbooks and models use."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Style(NamedTuple):
     Args:
         fraction: command for fractions.
         brackets: brackets around sums.
-        times: separator of factors; two adjacent numbers always get a dot.
+        times: separator of factors; a factor that starts with a digit or a fraction always gets a dot instead.
         are_calls_bracketed: whether to write `\\sin(x)` instead of `\\sin x`.
-        names: LaTeX for names that are not written as they are.
+        names: LaTeX by name, for names that need a command or that the style replaces.
     """
 
     fraction: str = r"\frac"

@@ -2,9 +2,9 @@
 
     python benchmarks/path_of_a_sample.py
 
-Sends samples one by one over HTTP, without a result cache: samples of `math` that need no algebra to a reward server,
-others to a fake judge (`slow_judge`). The first samples warm up both sides. For the last one, a profiler records the
-calls and returns of the project's functions by thread, in the client's process and, for `math`, in the server's. A
+Sends samples one by one over HTTP, without a result cache: `math` samples that need no algebra to a reward server, and
+judge samples to a fake judge (`slow_judge`). The first samples warm up both sides. For the last one, a profiler records
+the calls and returns of the project's functions by thread, in the client and, for `math`, in the reward server. A
 change of file is a call or return that leads to a different file; suspending and resuming a coroutine does not count.
 """
 
@@ -47,7 +47,7 @@ JUDGE = "llm_judge_remote_path", "So the area is 42.", "42", {"problem": "What i
 
 
 class Trace:
-    """Records the files that threads pass through: the current thread, and threads that start after it is created."""
+    """Records the files that the current thread and all threads that start later pass through."""
 
     def __init__(self) -> None:
         self._is_recording = False

@@ -63,15 +63,15 @@ def exp(of: Formula) -> Formula:
 
 
 def formulas_of(*forms: Formula) -> Problem:
-    """Return a problem whose answer is a formula."""
+    """Return a problem whose answer is a formula, given in equivalent forms."""
     return Problem(tuple(Form((one,)) for one in forms))
 
 
 def solutions(*forms: Formula) -> Problem:
-    """Return a problem whose answer is a function y of x."""
+    """Return a problem whose answer is a function y of x, given in equivalent forms."""
     return Problem(tuple(Form((one,), layout) for one in forms for layout in ("y = %s", "y(x) = %s")))
 
 
 def equations(*sides: tuple[Formula, Formula | int]) -> Problem:
-    """Return a problem whose answer is an equation."""
+    """Return a problem whose answer is an equation, given by the two sides of equivalent forms."""
     return Problem(tuple(Form((left, formula(right)), "%s = %s") for left, right in sides), is_equation=True)

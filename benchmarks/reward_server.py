@@ -17,8 +17,8 @@ from typing import IO
 from tests.support.servers import ROOT, free_port
 
 MARK = "LC_REWARDSTACK_BENCHMARK"
-"""Environment variable that identifies all processes of a server. Isolated processes inherit few variables, but `LC_*`
-are among them."""
+"""Environment variable that identifies all processes of a server. It starts with `LC_`, because verifier processes
+inherit only a few other variables."""
 START_SECONDS = 60
 
 
@@ -67,7 +67,7 @@ def reward_server(**variables: str) -> Iterator[Server]:
     """Run a reward server with two workers; yield it once it is ready.
 
     Args:
-        variables: environment variables of the server. Without them, it has no result cache and no API keys.
+        variables: environment variables of the server. By default, it has no result cache and no API keys.
     """
     own = {"REWARD_CACHE_ITEMS": "0", "REWARD_CACHE_URL": "", "REWARD_SERVER_API_KEYS": "", **variables}
     command = [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--host", "127.0.0.1", "--workers", "2"]

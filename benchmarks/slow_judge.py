@@ -2,7 +2,7 @@
 
     python benchmarks/slow_judge.py DELAY [RECORD]
 
-Prints its port. Writes the bodies of all chat requests to the file RECORD, one per line.
+Prints its port. DELAY is in seconds. Writes the bodies of all chat requests to the file RECORD, one per line.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python benchmarks/status_page.py
 
-Clients continuously send batches of `math` to a real reward server with two workers. Times without viewers alternate
-with times with ten viewers, each of which polls every five seconds, as the page does. Prints the rates, their ratio,
+Clients continuously send batches of `math` to a real reward server with two workers. Periods without viewers alternate
+with periods with ten viewers, each of which polls every five seconds, as the page does. Prints the rates, their ratio,
 and the share of the machine's CPU time that the viewers take when there is no other load; other work on the machine
 distorts this share less than the rates. The exit status is 1 if the share is 1 % or more.
 """

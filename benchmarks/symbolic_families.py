@@ -117,4 +117,4 @@ KINDS: dict[str, tuple[Callable[..., Problem], str]] = {
     "tangent line": (_tangent_line, "+±±"),
     "circle": (_circle, "±±+"),
 }
-"""Generator of each kind of problem, and the sign of each of its numbers: `+`, or `±` for either."""
+"""Generator of each kind of problem, and the signs of its arguments: `+`, or `±` for either sign."""

@@ -1,7 +1,7 @@
 """Generate samples of algebra, calculus and differential equations, a third of them correct.
 
-mpmath checks at several points that correct forms are equal and wrong answers are not. A family of functions is
-represented by the span of the functions that its constants multiply.
+mpmath checks at several points that correct forms are equal and wrong answers are not. An answer with constants is a
+family of functions, which is compared by the span of the functions that its constants multiply.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONSTANTS = (
     (("C", "D"), ("C", "D"), ("c", "d"), ("K", "L")),
     (("C_1", "C_2"), ("C_1", "C_2"), ("c_1", "c_2"), ("A", "B")),
 )
-"""Names for a single constant, and for two."""
+"""Names of C and D: pairs for answers with at most one constant, and pairs for answers with two."""
 
 
 class Meaning(NamedTuple):
@@ -116,7 +116,7 @@ def meaning(problem: Problem, form: Form) -> Meaning | None:
         return None
     multiplied = [tuple(one - other for one, other in zip(values, fixed, strict=True)) for values in moved]
     used = [values for values in multiplied if any(values)]
-    if problem.is_equation:  # it stays true if both sides are multiplied by a number
+    if problem.is_equation:  # an equation stays true if both sides are multiplied by a number
         return Meaning(tuple(0 * one for one in fixed), (fixed, *used))
     return Meaning(fixed, tuple(used))
 

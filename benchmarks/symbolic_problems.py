@@ -255,4 +255,4 @@ KINDS: dict[str, tuple[Callable[..., Problem], str]] = {
     "damped": (_damped, "+±+"),
     **FAMILIES,
 }
-"""Generator of each kind of problem, and the sign of each of its numbers: `+`, or `±` for either."""
+"""Generator of each kind of problem, and the signs of its arguments: `+`, or `±` for either sign."""

@@ -1,4 +1,5 @@
 """The command line tool `rewardstack`, with one module for each command.
 
-Each command reads its input, calls the same functions as a trainer, and writes the result.
+The commands score samples with the same client functions as a trainer, except `submit`, which uses the reward server's
+jobs.
 """

@@ -1,4 +1,4 @@
-"""`python -m rewardstack_cli` is the command `rewardstack`."""
+"""Run the command `rewardstack` as `python -m rewardstack_cli`."""
 
 from rewardstack_cli.main import main
 

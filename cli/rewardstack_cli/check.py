@@ -35,13 +35,14 @@ from rewardstack_cli.probes.reward_server import probe_reward_server, reward_ser
 from rewardstack_cli.score import positive_number
 
 SERVER_KEYS = "REWARD_SERVER_API_KEYS"
-"""Variable with the keys that the reward server accepts. The first key is sent if REWARD_SERVER_API_KEY is not set.
+"""Variable with the keys that the reward server accepts.
 
-On the machine of the stack, usually only this variable is set.
+If REWARD_SERVER_API_KEY is not set, the first of these keys is sent, because on the machine of the stack, usually only
+this variable is set.
 """
 JUDGE_URL, EMBEDDING_URL = "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"
 RETRY_INTERVAL = 1.0
-"""Seconds between two rounds of probes. With `--wait`, all services are probed again and again, until all work."""
+"""Seconds between two rounds of probes. There is more than one round only with `--wait`."""
 STATES = {"ok": "green", "left out": "dim", "FAILED": "red"}
 """The color of each state in a table."""
 
@@ -51,10 +52,10 @@ class Target(NamedTuple):
 
     Args:
         name: display name.
-        variable: setting with the service's URLs: an environment variable, or a field in a routes file.
+        variable: name of the environment variable, or of the field in a routes file, that sets the service's URLs.
         urls: returns the configured URLs.
         probe: probes one URL.
-        routes: the user's routes that need the service; it is then an error if there is no URL.
+        routes: the user's routes that need the service. If there are any, a missing URL is an error.
     """
 
     name: str
@@ -92,7 +93,7 @@ def _list_targets(settings: Settings) -> list[Target]:
 
 
 def _routes_with(is_wanted: Callable[[Leaf], bool], routes: RouteTable) -> list[str]:
-    """Return the names of the user's routes that have a wanted leaf as target or part."""
+    """Return the names of the user's routes that use a wanted leaf, either directly or in a part at any depth."""
 
     def has_leaf(source: str) -> bool:
         target = routes.find(source).target
@@ -190,7 +191,7 @@ async def _run_checks(args: argparse.Namespace, settings: Settings, checks: Mapp
 
 
 def _service_records(findings: list[tuple[Target, list[Finding]]]) -> list[dict[str, Any]]:
-    """Return the findings as JSON records; a service without a URL has the state `unset`."""
+    """Return the findings as dicts of JSON types; a service that has no URL and no routes has the state `unset`."""
     records = []
     for service, found in findings:
         for one in found or [Finding("")]:
@@ -242,7 +243,7 @@ def _select_checks(args: argparse.Namespace, settings: Settings) -> Mapping[str,
 async def _probe_until(
     settings: Settings, services: Sequence[Target], deadline: float
 ) -> list[tuple[Target, list[Finding]]]:
-    """Return the findings once every service works, or at the deadline."""
+    """Probe until every service with a URL works, or until the deadline, and return the last findings."""
     findings = await _probe_all(settings, services)
     while _is_worth_waiting(findings) and (remaining := deadline - time.monotonic()) > 0:
         await asyncio.sleep(min(RETRY_INTERVAL, remaining))
@@ -255,7 +256,7 @@ def _has_problem(findings: list[tuple[Target, list[Finding]]]) -> bool:
 
 
 def _is_worth_waiting(findings: list[tuple[Target, list[Finding]]]) -> bool:
-    """Return whether a service with a URL has a problem; a URL that is not set does not appear later."""
+    """Return whether a service with a URL has a problem. Waiting cannot help a service without a URL."""
     return any(one.problem and one.address for _, found in findings for one in found)
 
 

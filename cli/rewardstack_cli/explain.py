@@ -1,6 +1,6 @@
 """`rewardstack explain`: show how one sample gets its score.
 
-It prints a formula and the facts about each part; with -v, also all steps.
+It prints the score as a formula of its parts, and the facts behind each part; with -v, also all steps.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Summarize an explanation: the value as a formula of its parts, and the facts that each part is based on.
 
-An explanation (`rewardstack.core.steps`) has a step `part NAME` for each part of a composite, and a step with a
+An explanation (`rewardstack.core.steps`) has a step `part NAME` for each part of a composite route, and a step with a
 `status` for each scorer; see `rewardstack.pipeline.stages`.
 """
 
@@ -39,10 +39,10 @@ class Node(NamedTuple):
 
     Args:
         name: the `data_source` that the route scored.
-        route: the definition of the route. The definition of a leaf has the field `kind`; the definition of a composite
-            has one of the fields `COMPOSITE_KINDS`.
+        route: the definition of the route. A leaf (a route without parts) has the field `kind`; a composite has one of
+            the fields `COMPOSITE_KINDS`.
         steps: the steps of scoring.
-        result: `value`, `status` and `reason` before shaping; empty if scoring ended before it had a result.
+        result: `value`, `status` and `reason` before shaping; empty if scoring ended without a result.
         shaped: the shaping of the route and the shaped `value`; empty without shaping.
         parts: the parts that were scored, by name.
     """
@@ -131,7 +131,7 @@ def format_value(value: float | None) -> str:
 
 
 def _formula(node: Node) -> str:
-    """Return the formula that computes the value of a node from the values of its parts, and then shapes it."""
+    """Return the formula that combines the values of a node's parts, and then applies the shaping of its route."""
     formula = _unshaped_formula(node)
     if not node.shaped:
         return formula

@@ -13,18 +13,18 @@ MAX_CONSECUTIVE = 200
 """Number of consecutive failed rows of a route after which no more of its rows are sent."""
 
 NOT_SENT = "not sent"
-"""The `source` of the score of a row that was not sent; the score's reason begins with it."""
+"""The `source` of the score of a row that was not sent; also the beginning of the score's `reason`."""
 
 CHECK_HINT = "`rewardstack check` checks the services"
 
 FUNCTION_ERROR = re.compile(
     r"(?:^|[:;] )(?:[\w.-]{1,64} (?:raised [A-Za-z_]|returned (?!\d)|gave \S+, outside)|the sample took longer than \d)"
 )
-"""Matches the reason of a score that failed because of an error in a reward function, or because it hangs."""
+"""Matches the reason of a score that failed because a reward function has an error or hangs."""
 
 
 def find_cause(status: str, reason: str) -> str:
-    """Return what a row without a score failed at: `data`, `function` or `service`.
+    """Return the cause of a missing score: `data`, `function` or `service`.
 
     Rows that were not sent have the cause `service`.
     """

@@ -158,7 +158,7 @@ class Options:
         return self.routes.find(str(self.data_source if source is None else source)).pattern
 
     def group_of(self, row: Row) -> str | None:
-        """Return the group of a row; None if the row is scored alone, or malformed."""
+        """Return the name of the group in which a judge compares the row; None if it is scored alone or malformed."""
         if not self.routes.has_comparisons:
             return None
         try:

@@ -91,7 +91,7 @@ async def score_in_order(
 
 
 async def score_piece(rows: list[Row], score: ScoreRows) -> Piece:
-    """Score `rows`; an error becomes part of the piece, and names the rows that caused it, if any."""
+    """Score `rows` and return the piece; if rows caused an error, the error in the piece names them."""
     try:
         return Piece(rows, await score(rows))
     except ScoringError as error:

@@ -44,7 +44,7 @@ class Tally:
             self.total += value or 0.0
 
     def remove_missing(self, status: str, reason: str, **_: Any) -> None:
-        """Remove a row without a score, given the fields of its line."""
+        """Remove a row without a score from the counts, given the score fields of its line."""
         self._count_status(status, reason, -1)
 
     def _count_status(self, status: str, reason: str, change: int) -> None:

@@ -135,7 +135,7 @@ def server_provenance(server_identity: Mapping[str, Any], sources: Iterable[str]
         definition_by_source = definitions(table, sources)
         functions = {name: about["fingerprint"] for name, about in server_identity["reward_types"].items()}
     except (KeyError, TypeError, AttributeError, ConfigError):
-        # An older server does not report its routes. A missing route is reported when the server scores the rows.
+        # Ignore these errors: an older server reports no routes, and scoring the rows reports a missing route.
         definition_by_source, functions = {}, {}
     services: dict[str, Any] = {}
     for source, fields in definition_by_source.items():

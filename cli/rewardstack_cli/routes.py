@@ -46,13 +46,13 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print all routes, or the route that matches a source.
+    """Print all routes, or only the route that matches DATA_SOURCE.
 
     Returns:
         The exit status, 0.
 
     Raises:
-        UnknownSourceError: no route matches the source.
+        UnknownSourceError: no route matches DATA_SOURCE.
         RouteError: a routes file is malformed.
     """
     routes = route_table(Settings.from_env())

@@ -47,7 +47,7 @@ class InputSummary(NamedTuple):
 
 
 class Run:
-    """Scores IN into OUT.
+    """Scores the rows of IN and writes them to OUT.
 
     Args:
         source: IN.
@@ -55,7 +55,7 @@ class Run:
         options: how to score the rows.
 
     Raises:
-        RequestError: OUT is neither JSONL nor parquet, is IN itself, or has no folder.
+        RequestError: OUT is neither JSONL nor parquet, is IN or a folder, or is in a folder that does not exist.
     """
 
     def __init__(self, source: Source, output: Path, options: Scoring) -> None:
@@ -77,10 +77,10 @@ class Run:
 
         Args:
             start_over: whether to discard the scores in OUT.
-            retry: whether to retry rows in OUT that failed or are unscored.
+            retry: whether to score again the rows in OUT whose status is `failed` or `unscored`.
 
         Returns:
-            The exit status.
+            The exit status: 0 if every row has a score, else 3; 130 or 143 after an interruption.
 
         Raises:
             RewardstackError: the run failed; finished scores are in OUT, or in `OUT.partial` if OUT is parquet.
@@ -129,7 +129,7 @@ class Run:
         return self._source.path if self._source.is_parquet else (row.fields for row in self._source.rows())
 
     def _read_input(self, scores: ScoreFile | None) -> InputSummary:
-        """Read and validate all of IN before anything is scored."""
+        """Validate all of IN, match its rows with the lines of `scores` (if not None), and return the summary of IN."""
         count = 0
         digest = blake2b(digest_size=20)
         sources = set()
@@ -196,7 +196,7 @@ class Run:
             raise
 
     async def _score_rows(self, scores: ScoreFile, summary: InputSummary) -> int:
-        """Score the remaining rows, and return the number of the signal that interrupted it; 0 if no signal did."""
+        """Score the remaining rows, and return the number of the signal that interrupted the run; 0 if none did."""
         provenance_task = asyncio.create_task(self._store_provenance(scores, summary))
         with progress_bar() as bar, Interrupts() as interrupts:
             task = bar.add_task(
@@ -269,7 +269,7 @@ class Run:
 
 
 def _may_continue(error: RewardstackError) -> bool:
-    """Return whether the same command can continue after an error: neither IN nor a setting has to be corrected."""
+    """Return whether the same command can continue after an error, without a correction of IN or of a setting."""
     if isinstance(error, ScoringError):
         failed = next(score for score in error.scores if score.value is None and score.source != NOT_SENT)
         return find_cause(failed.status, failed.reason) == "service"

@@ -2,7 +2,7 @@
 
 The top level has the public modules (`api`, `score`, `errors`, the `*_remote` files that trainers load,
 `remote_rm_client`), `settings`, and `client`, which manages the scorers and caches of each event loop. The command
-`rewardstack` is another distribution (`rewardstack_cli`). The packages:
+`rewardstack` comes from another distribution (`rewardstack_cli`). The packages:
 
 - `core`: deadlines, batching, the event loop, the wire format; imports none of the packages below
 - `cache`: the result cache
@@ -10,6 +10,8 @@ The top level has the public modules (`api`, `score`, `errors`, the `*_remote` f
 - `transport`: sends requests to services
 - `scorers`: clients of each kind of service
 - `pipeline`: the stages of scoring
+- `trainers`: integrations, one module per trainer
+- `ray_judge`: runs a judge in a Ray cluster
 
 `import rewardstack` loads only the API; the first call loads the rest. Imports inside functions hold the lock
 `core.imports.import_lock`, so that a process is not forked in the middle of an import.

@@ -124,8 +124,8 @@ def compute_score(
     """Return the reward of one sample, or the rewards of a batch if you pass plural arguments or lists.
 
     Args:
-        data_source: the name of the sample's data set, which selects the route (the scorer and its policies).
-        solution_str: the response of the policy: a string, or chat messages; the last assistant turn counts.
+        data_source: the name of the sample's data set, which selects the route (how to score the sample).
+        solution_str: the response: a string, or chat messages, of which the last assistant turn is scored.
         ground_truth: a reference, or a list of references. Either may be inside an object, as `{"target": …}`.
         extra_info: options of the scorer, and `server_url`, `api_key` and `timeout` (seconds) for this sample.
         data_sources: one per sample, or one for all.
@@ -254,7 +254,7 @@ def register_reward_model(name: str, table: Mapping[str, Any]) -> None:
 
 
 def check_groups(requests: Sequence[Request], remedy: str, threads: int | None = None) -> None:
-    """Check that a judge gets whole groups, if it compares the samples of a group with each other.
+    """Check that each judge that compares the responses to one prompt (a group) gets complete groups.
 
     Args:
         requests: the samples of a batch.

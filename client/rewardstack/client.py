@@ -1,7 +1,7 @@
-"""The client of an event loop: its connections to services, result caches, and the pipeline for the current settings.
+"""Keep the connections to services, the result caches and the pipeline of each event loop (a `Client`).
 
-The public functions in `api`, the reward server and the command line score through this module. The module also has
-the routes that the process registered.
+The public functions in `api`, the reward server and the command line score through this module. The module also keeps
+the routes that this process has registered.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Client:
         return self._caches[identity]
 
     def reward_service(self, url: str, api_key: str, settings: Settings) -> EndpointPool:
-        """Return the endpoint pool of a reward server for an API key; the pool exists until the process ends."""
+        """Return the endpoint pool of the reward server at `url` for an API key; equal calls return the same pool."""
         return self._backends.reward_service((url,), api_key, settings)
 
     async def close(self) -> None:
@@ -77,7 +77,7 @@ class Client:
 def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) -> Pipeline:
     """Return a pipeline with all routes.
 
-    Its tenant (cache namespace) is derived from the reward server's API key, as on the reward server.
+    The tenant (cache namespace) is derived from the reward server's API key, so it is the same as on that server.
 
     Raises:
         RouteError: a route is invalid.
@@ -115,7 +115,7 @@ def _load_route_files(settings: Settings) -> list[Route]:
 
 
 def _check_judges(routes: RouteTable) -> None:
-    """Raise RouteError if the options of a judge, or its references to other routes, are invalid."""
+    """Raise RouteError if a judge's template or options are invalid, or `RouteTable.check_judges` finds an error."""
     if routes.judges:
         with import_lock:
             from rewardstack.scorers.judge import check_named_judge
@@ -175,7 +175,7 @@ async def explain(
 ) -> Explanation:
     """Score a request with new connections, and return the steps; see `Pipeline.explain` for the errors.
 
-    A cached score is not computed again.
+    If the score is in the cache, the scorer is not called.
 
     Args:
         request: the sample.
@@ -196,17 +196,17 @@ async def explain(
 
 
 async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> str | None:
-    """Run `Pipeline.fingerprint` with the client of the running loop."""
+    """Return a hash of a source's scorer and options, with the running loop's client; see `Pipeline.fingerprint`."""
     return await _current_client().pipeline(settings).fingerprint(source, limit)
 
 
 async def quote_on_loop(requests: Sequence[Request], settings: Settings, limit: float) -> dict[str, Quote]:
-    """Run `Pipeline.quote` with the client of the running loop."""
+    """Return the requests' maximum cost by source, with the running loop's client; see `Pipeline.quote`."""
     return await _current_client().pipeline(settings).quote(requests, limit)
 
 
 def reward_service(url: str, api_key: str, settings: Settings) -> EndpointPool:
-    """Run `Client.reward_service` with the client of the running loop."""
+    """Return the endpoint pool of a reward server, from the running loop's client; see `Client.reward_service`."""
     return _current_client().reward_service(url, api_key, settings)
 
 
@@ -259,7 +259,10 @@ def _warn_of_divided_group(count: int, size: int) -> None:
 
 @lru_cache(maxsize=8)
 def _cached_route_table(settings: Settings, registered: tuple[Route, ...]) -> RouteTable:
-    """Return the route table from a cache: `check_groups` needs it for each batch, and reading the files is slow."""
+    """Return the route table, cached because `check_groups` needs it for each batch and reading the files is slow.
+
+    `registered` is only part of the cache key: `route_table` itself adds the registered routes.
+    """
     return route_table(settings)
 
 

@@ -1,4 +1,4 @@
-"""Scores every sample by its similarity to the closest reference, from 0 to 1; see `docs/embedding.md` for the options.
+"""Scores every response from 0 to 1 by its similarity to the closest reference; see `docs/embedding.md` for options.
 
 Arguments, results and errors are those of `rewardstack.compute_score`, except that `data_source` and `data_sources` are
 ignored. Imports are absolute, because trainers may load this file by its path (verl's `custom_reward_function.path`).

@@ -27,7 +27,7 @@ VERSION = 1
 CHECK_INTERVAL = 1.0
 """Seconds between two checks of the file."""
 STALE_AFTER = 60.0
-"""Seconds without a change of the file after which a warning is logged; the stack changes it as a heartbeat."""
+"""Seconds without a change of the file after which a warning is logged; the stack changes the file as a heartbeat."""
 MAX_WRITTEN = 1e11
 """Upper bound of the field `written`, in seconds since the epoch."""
 MAX_BYTES = 64 * 2**10
@@ -69,10 +69,10 @@ class EndpointsFile:
     def servers(self) -> Mapping[str, Any]:
         """Return the value of each variable that the file may set, by name.
 
-        The file is read at most every `CHECK_INTERVAL` seconds.
+        The file is read at most once every `CHECK_INTERVAL` seconds.
 
         Raises:
-            SettingsError: the file is invalid, and no earlier content is known.
+            SettingsError: the file is invalid, and no valid content was read before.
         """
         last, now = self._last, time.monotonic()
         if last is None or now >= self._checked_at + CHECK_INTERVAL:
@@ -161,7 +161,10 @@ def _open(path: str, flags: int) -> int:
 
 
 def _check(path: Path, status: os.stat_result) -> None:
-    """Raise InvalidText if other users can read the file (it has keys) or write it (it says where samples are sent)."""
+    """Raise InvalidText if a file is not regular, has another owner, or is open to other users.
+
+    The file must be private, because it has API keys and says where samples are sent.
+    """
     if not stat.S_ISREG(status.st_mode):
         raise InvalidText("is not a regular file; name the file that the stack writes")
     if status.st_uid != os.geteuid():

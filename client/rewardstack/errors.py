@@ -119,7 +119,7 @@ class RejectedError(ServiceError):
     Args:
         message: the service and its error.
         status: HTTP status.
-        is_misplaced: whether another endpoint may accept the request, because its key, path or model may differ.
+        is_misplaced: whether an endpoint with another key, path or model may accept the request.
         complaint: the error message in the reply; empty if it has none.
     """
 
@@ -135,7 +135,7 @@ class ReplyError(ServiceError):
 
     Args:
         message: the service and its error.
-        status: HTTP status if it is an error, else 0.
+        status: HTTP status of an error reply; 0 for an invalid reply.
     """
 
     def __init__(self, message: str, status: int = 0) -> None:

@@ -27,8 +27,8 @@ class Request:
     """One sample to score, as passed by a trainer.
 
     Args:
-        data_source: name of the data set, which selects the route (the scorer and its policies).
-        solution_str: the response of the policy, as a string or chat messages; the last assistant turn counts.
+        data_source: name of the data set, which selects the route (how to score the sample).
+        solution_str: the response, as a string or as chat messages, of which the last assistant turn is scored.
         ground_truth: a reference, or a list of references. Either may be inside an object, as `{"target": …}`. None if
             no reference is needed.
         extra_info: options of the scorer, and `server_url`, `api_key` and `timeout` (seconds) for this sample.
@@ -45,7 +45,7 @@ class Item:
     """One validated sample for a scorer.
 
     Args:
-        solution: the last assistant turn of the policy's response.
+        solution: the last assistant turn of the response.
         references: the references that pass the filters in `extra_info` (such as `target_gt`), in order.
         extra: the request's `extra_info`; empty if that is None.
         data_source: the `data_source` of the request.
@@ -67,9 +67,8 @@ class Usage(NamedTuple):
         requests: number of requests, including retries.
         prompt_tokens: prompt tokens, as the servers report them.
         completion_tokens: completion tokens, as the servers report them.
-        uncounted: number of requests minus the number of replies that reported tokens. A request and its reply may be
-            counted in the usages of different scores. The number is then negative in the usage that counts only the
-            reply.
+        uncounted: number of requests minus the number of replies that reported tokens. It is negative if a reply is
+            counted in this usage, but its request in the usage of another score.
     """
 
     requests: int = 0
@@ -112,7 +111,8 @@ class Score:
         source: the scorer, such as `rule:gsm8k`; not the `data_source`.
         cached: whether the value was read from a cache.
         latency_ms: milliseconds from the call to this score.
-        label_mass: total probability of the judge's labels; set only for judges with `verdict: "logprob"`.
+        label_mass: total probability of the one-token answers (labels) from which a judge's verdict is computed; set
+            only for judges with `verdict: "logprob"`.
         parts: the values of the reward's components, by name; None if the reward has no components.
         agreement: share of the votes with the most frequent value; None if the score does not come from several votes.
         field: the invalid field of an `unscored` sample, such as `extra_info.temperature`; empty if the cause is not a
@@ -151,7 +151,7 @@ class Score:
         """The value of verl's `acc`: the part `acc` or `accuracy` of the reward if it has one, else the reward.
 
         verl's reward managers also use the reward as `acc` if a reward function returns only a number. The reward is
-        not rounded to 0 or 1, because DAPO drops groups in which all samples have the same `acc`.
+        not rounded to 0 or 1: rounding makes values equal, and DAPO drops groups in which all `acc` are equal.
         """
         parts = self.parts or {}
         return parts.get("acc", parts.get("accuracy", self.value))

@@ -1,7 +1,7 @@
-"""Reads the client's settings from the environment; no other module of the client reads them there.
+"""Reads the client's settings from the environment; other modules of the client get them from here.
 
-`settings_table` has their names, defaults and bounds. The variables are read on every call, because trainers set some
-of them late. They are parsed again only if one has changed.
+`settings_table` has their names, defaults and bounds. The variables are read on every call, because trainers may set
+them after the import of this module. They are parsed again only if one has changed.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class Settings:
         judge_refused_timeout: seconds to wait while connections are refused; None for `judge_timeout`.
         judge_model: the judge's model; empty for the model that the server serves.
         judge_revision: a label to change when the judge changes; part of the cache key.
-        run_id: ID of the run; processes with the same ID share sampled verdicts and budgets. Empty to share nothing.
+        run_id: ID of the run; processes with the same ID share budgets, and cached verdicts that are not deterministic.
+            Empty to share neither.
         max_requests: maximum requests of a run to judges, reward models and embedding servers; 0 for no limit.
         max_tokens: maximum sum of the prompt and completion tokens that these servers report for a run; 0 for no limit.
         reward_model_urls: base URLs of equivalent reward models.
@@ -164,7 +165,7 @@ class Settings:
         """Return the settings with the current servers of the `endpoints` file, if there is one.
 
         Raises:
-            SettingsError: the file is invalid, and no earlier content is known.
+            SettingsError: the file is invalid, and no valid content was read before.
         """
         if not self.endpoints:
             return self
@@ -186,7 +187,7 @@ def warn_of_misspelled(names: tuple[str, ...] = tuple(READ)) -> None:
 
 
 def misspelled_variables(names: Iterable[str] = READ) -> dict[str, str]:
-    """Return the misspelled variables of the environment, each with the setting that is probably meant and not set.
+    """Return the misspelled variables of the environment, each with the unset setting that is probably meant.
 
     Args:
         names: the settings with which the variables are compared. `REWARDSTACK_URL` counts as a misspelling of
@@ -198,9 +199,9 @@ def misspelled_variables(names: Iterable[str] = READ) -> dict[str, str]:
 
 
 def default_reward_type() -> str:
-    """Return the reward function of calls that name none: `REWARD_TYPE`.
+    """Return the value of `REWARD_TYPE`: the reward function of calls that name none.
 
-    If it is not set, log a warning, once per process.
+    If the variable is not set, return its default, and log a warning once per process.
     """
     if not os.environ.get("REWARD_TYPE"):
         _warn_of_default()

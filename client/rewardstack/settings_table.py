@@ -28,8 +28,8 @@ HEADERS = Pairs(",", r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "api-key: KEY, NAME: VALUE 
 QUERY = Pairs("&", r"[A-Za-z0-9._~-]+", "api-version=2024-10-21&NAME=VALUE")
 
 CLIENT = ("client", "rules", "worker")
-"""The programs that read most settings: the client, and the reward server and its workers, which run the client's
-pipeline."""
+"""The programs that read most settings, because they run the client's pipeline: the client, the reward server (`rules`)
+and its workers."""
 
 # One row per setting.
 # fmt: off

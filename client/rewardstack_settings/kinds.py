@@ -32,7 +32,7 @@ class InvalidText(ValueError):
     """The text of a setting is not valid.
 
     Args:
-        reason: what is wrong, such as "is not a number". In the error message, it follows the setting's text.
+        reason: what is wrong, such as "is not a number"; the error message has the setting's text before it.
         may_show: whether the error may show the text; False if the text may contain a password.
     """
 
@@ -52,7 +52,7 @@ class Kind(Protocol):
         """
 
     def schema(self) -> Schema:
-        """Return a JSON schema for the value in the Helm chart; it may accept values that `read` rejects."""
+        """Return a JSON schema for the value in the Helm chart; the schema may accept values that `read` rejects."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ ENDPOINT = re.compile(
 class Urls(Text):
     """Base URLs of equivalent servers, separated by commas.
 
-    A `/v1` at the end is removed, because the paths of requests start with it.
+    A `/v1` at the end is removed, because the paths of requests start with `/v1`.
     """
 
     def read(self, text: str) -> Any:
@@ -296,7 +296,7 @@ class Urls(Text):
 class RayActor(Text):
     """The name of a Ray actor, `NAME` or `NAMESPACE/NAME`.
 
-    The value is a tuple with the actor's address, `ray://NAMESPACE/NAME`; it is empty for an empty text.
+    The value is a tuple with the actor's address, `ray://NAMESPACE/NAME`; an empty text gives an empty tuple.
     """
 
     def read(self, text: str) -> Any:

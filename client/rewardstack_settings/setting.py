@@ -23,8 +23,7 @@ COMMON_MISTAKES = {
     "REWARD_MODEL_SERVER": "REWARD_MODEL_SERVER_URL",
     "REWARD_SERVER": "REWARD_SERVER_URL",
 }
-"""Wrong names that users write although they are not similar enough to a setting, each with the setting that is
-meant."""
+"""Frequent wrong names that are less similar to a setting than `MIN_SIMILARITY`, each with the intended setting."""
 
 
 class InvalidSetting(ValueError):
@@ -133,8 +132,8 @@ def find_misspelled(environ: Mapping[str, str], spellings: Mapping[str, str], kn
 
     Args:
         environ: the variables; service links of Kubernetes are ignored.
-        spellings: the names with which the variables are compared, each with the setting that is meant. These are the
-            names of settings, and wrong names that users probably write.
+        spellings: the names with which the variables are compared (names of settings, and likely wrong names), each
+            with the setting that is meant.
         known: correct names, without the suffix `_FILE`. Variables with these names, with or without the suffix, are
             not reported.
     """

@@ -28,8 +28,7 @@ AUTH_REQUEST_URIS = {
     "JUDGE_AUTH_REQUEST_URI": "LLM_JUDGE_SERVER_API_KEY",
     "EMBEDDING_AUTH_REQUEST_URI": "EMBEDDING_SERVER_API_KEY",
 }
-"""The template variables that say whether a port requires a key, each with the setting that has the API keys of the
-port."""
+"""Template variables that say whether a port requires an API key, each with the setting that has the port's keys."""
 NO_SERVER = "unix:/nonexistent/server.sock"
 """Placeholder for a service without servers. nginx requires at least one server; it reports this one as unreachable."""
 NO_PATHS: Mapping[str, str] = MappingProxyType({})
@@ -87,10 +86,10 @@ def auth_request_uris(settings: Settings) -> dict[str, str]:
 
 
 def model_paths(paths: Mapping[str, str], servers: Mapping[str, Sequence[str]], settings: Settings) -> dict[str, str]:
-    """Return the values of the template variables for model paths at the judge's port.
+    """Return the values of the template variables for the additional paths at the judge's port.
 
     Args:
-        paths: service behind each path: the default judge, or a separate server.
+        paths: service by path, such as `/judges/NAME`; the service is the default judge or a separate server.
         servers: addresses of each service's servers in nginx syntax.
         settings: settings of the stack.
     """

@@ -14,7 +14,7 @@ from services.stack.settings import Settings
 FILES = {"tls_certificate": "TLS_CERTIFICATE", "tls_key": "TLS_KEY"}
 """For each TLS file, the setting with the path of the user's file."""
 TRUST = "SSL_CERT_FILE"
-"""Environment variable with the path of a CA file; OpenSSL reads the variable, and so do all clients."""
+"""Environment variable with the path of a CA file. OpenSSL reads it, and so do all clients of the stack."""
 HANDSHAKE_ROUNDS = 4
 """Number of times that each side continues the handshake. Two would suffice, because the client checks the certificate
 in its second turn; further turns do nothing."""

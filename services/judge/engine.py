@@ -30,7 +30,7 @@ CONFIG_FLAG = "--config"
 SHARED_MEMORY = 512 * 2**20
 """Minimum size of /dev/shm, in bytes, for vLLM with worker processes. A server uses 160 to 240 MiB."""
 ONE_PROCESS = ("--distributed-executor-backend", "vllm.v1.executor.uniproc_executor.UniProcExecutor")
-"""Flags that run the worker in the server's process. The short name `uni` does not work, because vLLM replaces it by
+"""Flags that run the worker in the server's process. The short name `uni` does not work, because vLLM replaces it with
 `mp` on a CPU."""
 
 
@@ -90,7 +90,7 @@ def arguments(
         listen: flags with the address to listen on, such as `--uds PATH`.
         settings: settings of the stack; the user's flags (JUDGE_VLLM_ARGS or REWARD_MODEL_VLLM_ARGS) come last and take
             precedence.
-        service: the row of the service in the table: judge or reward model.
+        service: row of the table of services: judge or reward model.
     """
     user_flags = shlex.split(settings[service.more_options])
     # vLLM reads only one configuration file, and the user's file takes precedence.
@@ -111,7 +111,7 @@ def served_name(command: Sequence[str]) -> str:
 
 
 def versions(vllm: Vllm) -> dict[str, str]:
-    """Return the name of the configuration file that a judge reads at startup, with a digest of the file's content."""
+    """Return a digest of the configuration file that a judge reads at startup, by file name."""
     return {vllm.config.name: hashlib.sha256(vllm.config.read_bytes()).hexdigest()[:16]}
 
 

@@ -4,8 +4,8 @@ The script requires only Python 3.10 or later. It uses the vLLM of this interpre
 neither exists, the script asks whether to install vLLM in MODELS_DIR; with `--yes`, it installs without asking. Once
 the judge is healthy, the script prints the address to export. On Ctrl-C or SIGTERM, it stops all processes.
 
-Several replicas (`--replicas`) run as a native stack with only judges and gateway. Such a stack needs `.venv`, which
-the script creates.
+Several replicas (`--replicas`) run behind nginx under supervisord (`services.up.native.judges`). This needs `.venv`,
+which the script creates.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class Judge:
         raise StackError(f"judge: exited during startup with status {process.returncode}", "see the lines above")
 
     def serve_replicas(self, shares: Sequence[Sequence[str]]) -> None:
-        """Replace this process by a process that runs several servers and nginx under supervisord."""
+        """Replace this process with one that runs several servers and nginx under supervisord."""
         venv.make()
         run = RunDir(tempfile.mkdtemp(prefix="judge-"))
         run.make()
@@ -265,7 +265,7 @@ def _end(process: subprocess.Popen[bytes], grace: float) -> None:
 
 
 def _find_or_install_vllm(models: Models, yes: bool) -> Vllm:
-    """Return the vLLM of this interpreter, else that of MODELS_DIR. Install the latter if it is missing.
+    """Return the vLLM of this interpreter, else the vLLM in MODELS_DIR, which is installed if it is missing.
 
     Raises:
         StackError: vLLM cannot be installed, or the user does not agree.

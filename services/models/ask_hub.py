@@ -15,7 +15,7 @@ WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
 
 
 def check_availability(model: str) -> str:
-    """Return the availability of a model: `cached`, `reachable`, `unreachable` or `malformed`.
+    """Return the availability of a model: `cached`, `reachable`, `unreachable` or `malformed` (an invalid name).
 
     A hub that answers with any HTTP status, even an error, counts as reachable.
     """

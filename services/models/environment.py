@@ -39,7 +39,7 @@ OLDEST_PYTHON = (3, 11)
 
 @dataclass(frozen=True)
 class Models:
-    """The folders of the environment and of the unpacked model.
+    """The folders of the environment and of the small chat model's checkpoint.
 
     Args:
         folder: MODELS_DIR, absolute or relative to the root of the tree.
@@ -74,7 +74,7 @@ class Models:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Wait while another process holds the lock of the folder. Then hold the lock until the `with` block ends."""
+        """Hold the folder's lock during a `with` block. Wait first if another process holds the lock."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "lock").open("w") as lock:
             try:

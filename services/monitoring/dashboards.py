@@ -43,7 +43,7 @@ SAMPLES_TOTAL, REQUESTS, CACHE_HITS = (
 REWARD = "rewardstack_reward"
 SAMPLE_SECONDS = "rewardstack_sample_duration_seconds"
 CLIENT_REQUESTS = 'endpoint!~"/health|/ready|/metrics"'
-"""Prometheus selector for requests of clients, without those of probes."""
+"""Prometheus selector for requests of clients, which excludes probes."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class Panel:
 
     Args:
         title: title of the panel.
-        query: a PromQL query; its labels become the names of the lines in the graph. Or a mapping from the name of a
-            line to its query. Grafana replaces `$__rate_interval` in a query. In the name of a line, it replaces label
-            names in double braces by the labels' values.
+        query: a PromQL query, or a mapping from the names of the graph's lines to their queries. The lines of a single
+            query are named after its labels. Grafana replaces `$__rate_interval` in queries, and label names in double
+            braces, such as `{{route}}`, in line names.
         unit: unit in Grafana's notation, such as `s`, `percentunit` or `short`.
         text: description, which Grafana shows on hover.
         kind: `timeseries` or `stat`.
@@ -68,7 +68,7 @@ class Panel:
 
     @property
     def queries(self) -> Mapping[str, str]:
-        """Queries by the name of their lines, in the order in which they are drawn."""
+        """Queries by line name, in drawing order."""
         if not isinstance(self.query, str):
             return self.query
         labels = LABELS.search(self.query)
@@ -137,10 +137,10 @@ class Dashboard(NamedTuple):
 
 
 def aggregate(function: str, expression: str, by: str = "") -> str:
-    """Return the query that aggregates the replicas of a service, and keeps the labels in `by`.
+    """Return the query that aggregates an expression over the replicas of a service, and keeps the labels in `by`.
 
-    Use the function `max` for a shared value that every replica reports, such as the length of the queue. A sum would
-    count this value once per replica. For other values, use `sum`.
+    Use the function `max` for a shared value that every replica reports, such as the length of the queue, because a sum
+    would count it once per replica. For other values, use `sum`.
     """
     return f"{function}{f' by ({by})' if by else ''} ({expression})"
 

@@ -102,7 +102,7 @@ def _probe(service: Service) -> Iterable[str]:
     """Return the health check command inside the container."""
     if service.probe.command:
         return service.probe.command
-    port = service.port or SERVICES["rules"].port  # the gateway has a port for each service
+    port = service.port or SERVICES["rules"].port  # for the gateway, which has several ports
     return ("curl", "--noproxy", "*", "-fsS", f"http://127.0.0.1:{port}{service.probe.ready}")
 
 

@@ -41,7 +41,7 @@ def say(text: str = "", stream: TextIO | None = None, whole: bool = False) -> No
     Args:
         text: one line or several.
         stream: output stream; None for stdout.
-        whole: whether to leave the line unwrapped, so that it can be copied.
+        whole: whether to leave the lines unwrapped, so that they can be copied.
 
     Raises:
         StackError: the output cannot be written, for example because the disk is full.

@@ -23,7 +23,7 @@ from services.stack.settings import SECRETS, SETTINGS, Settings
 
 LOOPBACK = "127.0.0.1"
 GATEWAY = {"rules": "REWARD_PORT", "page": "PAGE_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
-"""Setting with the port of each service at the gateway."""
+"""Setting with the gateway's port for each service."""
 REWARDS = ("REWARD_PORT", "PAGE_PORT")
 """Settings with the ports of the reward server, for rewards and the status page."""
 EMBEDDING_BACKEND = "EMBEDDING_BACKEND_PORT"
@@ -233,8 +233,8 @@ def owner(sockets: Mapping[str, str]) -> Listener:
 def accepting_sockets(address: str, port: int) -> dict[str, str]:
     """Return the sockets that accept connections to an address of this machine, as a dict from names to user ids.
 
-    If sockets are bound to this address, sockets that are bound to all addresses are not returned, because the kernel
-    prefers the former.
+    Sockets that are bound to all addresses are returned only if none is bound to this address, because the kernel
+    prefers a socket that is bound to the exact address.
 
     Args:
         address: IP address that clients connect to.

@@ -62,8 +62,8 @@ class Running:
     """State of a started stack, saved for later commands.
 
     Args:
-        session: process id of supervisord, which is the session id of all its processes.
-        boot: id of the boot in which the stack was started, because process ids are invalid after a reboot.
+        session: process id of supervisord, which is also the session id of all processes of the stack.
+        boot: id of the boot in which the stack was started. After a reboot, the process ids are invalid.
         gateway: digest of the configuration files that the gateway has loaded.
         host: address at which this machine reaches the gateway.
         ports: port numbers by setting.
@@ -88,7 +88,7 @@ def require_safe_path(path: Path) -> None:
     """Check that a path is valid in every configuration file.
 
     Raises:
-        StackError: it contains unsupported characters.
+        StackError: the path contains unsupported characters.
     """
     if not SAFE_PATH.fullmatch(str(path)):
         raise StackError(

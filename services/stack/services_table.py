@@ -183,7 +183,7 @@ SERVICES = {
         redis_server(
             "cache", options=(Option("--maxmemory", "CACHE_MAX_MEMORY"),), memory=Memory("CACHE_MAX_MEMORY", 2)
         ),
-        # The queue never evicts. A job is on disk before the response 202.
+        # The queue never evicts. A job is saved to disk before the reward server accepts it with status 202.
         redis_server(
             "queue", options=(Option("--maxmemory", "QUEUE_MAX_MEMORY"),), memory=Memory("QUEUE_MAX_MEMORY", 3)
         ),

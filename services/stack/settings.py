@@ -1,7 +1,7 @@
 """Read the settings of the stack. The environment overrides `.env.local`, which overrides `.env`.
 
-Names, defaults and bounds come from the table (`rewardstack_settings`), from which `.env` is generated. Both files are
-in a subset of Docker Compose's syntax.
+Names, defaults and bounds come from the table of settings (`settings_table`), from which `.env` is generated. Both
+`.env` and `.env.local` are in a subset of Docker Compose's syntax.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ software may set them."""
 SWITCHES = ("JUDGE", "EMBEDDING")
 """Settings that are `on`, `off` or `auto`, and have none of the prefixes."""
 SWITCH_SIMILARITY = 0.8
-"""Minimum similarity, from 0 to 1, at which a variable counts as a misspelling of one of `SWITCHES`: `JUGDE` does."""
+"""Minimum similarity, from 0 to 1, at which a variable, such as `JUGDE`, counts as a misspelled switch."""
 EXTRA_VARIABLES = ("COMPOSE_PROJECT_NAME", "HF_TOKEN")
 """Variables that `.env.local` may set although they are not in the table."""
 
@@ -226,8 +226,8 @@ def _require_known(values: Iterable[str], source: str) -> None:
 def misspelled_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the probable setting for each misspelled variable.
 
-    Only variables with `PREFIXES` are checked, and variables that have the value of a switch and nearly the name of one
-    of `SWITCHES`.
+    Two kinds of variables are checked: those that begin with one of `PREFIXES`, and those that have the value `on`,
+    `off` or `auto` and a name similar to one of `SWITCHES`.
     """
     own = {name: value for name, value in environ.items() if name.startswith(PREFIXES)}
     switches = {

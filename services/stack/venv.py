@@ -89,7 +89,7 @@ def make(dev: bool = False) -> None:
 
 
 def disk_bytes() -> dict[Path, int]:
-    """Return the bytes of disk that creating `.venv` needs, by path; empty if it exists."""
+    """Return the bytes of disk that creating `.venv` needs, by path; empty if `.venv` exists."""
     return {} if (VENV / "bin/pip").exists() else {VENV: BYTES, Path(tempfile.gettempdir()): TEMPORARY_BYTES}
 
 
@@ -101,8 +101,8 @@ def create(venv: Path, interpreter: str = sys.executable) -> None:
         interpreter: Python interpreter of the environment.
 
     Raises:
-        StackError: the environment could not be created, or it exists without its Python. In the latter case it may
-            belong to another machine that shares the folder, so it is not removed.
+        StackError: the environment could not be created, or it exists, but its Python does not. Such an environment is
+            not removed, because it may belong to another machine that shares the folder.
     """
     python = venv / "bin/python"
     if python.is_symlink() and not python.exists():

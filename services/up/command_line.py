@@ -1,6 +1,7 @@
 """Run the commands of `python -m services.up`.
 
-Modules that need packages are imported late, so that `status`, `down` and `clean` work with a broken `.venv`.
+Modules that need third-party packages are imported late, so that `status`, `down` and `clean` work even if `.venv` is
+broken.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def main() -> None:
     with suppress(StackError):  # invalid settings must not prevent stopping the stack
         export_extra_variables(ROOT)
     folder = run_dir(ROOT)
-    # Without a run directory, nothing was started. Return before `RunDir` raises an error about an invalid RUN_DIR.
+    # Without a run directory, nothing was started. Return early, because `RunDir` fails if RUN_DIR is invalid.
     if command in ("down", "clean") and not (ROOT / folder).exists():
         if command == "down":
             say("nothing runs here")
@@ -72,10 +73,10 @@ def main() -> None:
 
 
 def _command_function(arguments: argparse.Namespace) -> Callable[[], None]:
-    """Return the function that runs a command, for the commands that need valid settings.
+    """Return the function that runs a command that needs valid settings.
 
     Raises:
-        StackError: the command needs packages, and one of them cannot be imported.
+        StackError: a module that the command needs cannot be imported.
     """
     if arguments.command == "preflight":
         return preflight.check

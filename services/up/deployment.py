@@ -1,6 +1,6 @@
 """Choose the deployment of a stack on one host: containers, local processes, or processes in Apptainer images.
 
-This module needs no packages, so that a stack can be stopped with a broken `.venv`.
+This module needs no third-party packages, so that a stack can be stopped even if `.venv` is broken.
 """
 
 from __future__ import annotations

@@ -29,11 +29,11 @@ class ModelServer:
         name: name of the service.
         switch: name of the setting that enables or disables the server.
         url_setting: name of the setting with the URL of an external server to use instead.
-        port_setting: name of the setting with the server's port at the gateway.
+        port_setting: name of the setting with the gateway's port for the server.
         folder_setting: name of the setting with the folder in which replicas on other nodes register; empty if there is
             no such setting.
         memory: bytes of memory that one replica with a small model needs on a CPU.
-        model: model of a named judge; empty if the settings name the model.
+        model: model of a named judge (a judge in a routes file); empty if the settings name the model.
         replicas: number of replicas; ignored for the default judge, which uses JUDGE_REPLICAS.
         judges: names of the judges that this server serves, as in the routes files.
     """
@@ -57,14 +57,14 @@ SERVERS = (JUDGE, EMBEDDING)
 REWARD_MODEL = ModelServer(
     "reward-model", "REWARD_MODEL_ID", "REWARD_MODEL_SERVER_URL", "JUDGE_PORT", folder_setting="", memory=4 * GIB
 )
-"""The reward model of REWARD_MODEL_ID, which clients reach at the judge's port."""
+"""Server of the model that REWARD_MODEL_ID names. Clients reach it at the judge's port."""
 REWARD_MODEL_PATH = "/reward_models/reward_model"
 REWARD_MODEL_KEY, PORT_KEY = "REWARD_MODEL_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Result of `choose`.
+    """Model servers that `make up` starts and leaves out.
 
     Args:
         chosen: servers to start.
@@ -89,7 +89,7 @@ def choose(
     servers: Sequence[ModelServer] = SERVERS,
     unsupported: Callable[[ModelServer, Settings], str] = unsupported_reason,
 ) -> Choice:
-    """Return the servers to start, given the settings and the free memory.
+    """Return the servers to start and to leave out, given the settings and the free memory.
 
     Args:
         settings: settings of the stack.
@@ -156,7 +156,7 @@ def replica_count(server: ModelServer, settings: Settings) -> int:
 
 
 def discovered_servers(settings: Settings) -> list[ModelServer]:
-    """Return the servers that may have replicas on other nodes: the setting that `folder_setting` names has a value."""
+    """Return the servers that may have replicas on other nodes: those whose folder of replicas is set."""
     return [server for server in SERVERS if settings[server.folder_setting]]
 
 
@@ -179,7 +179,10 @@ def judges(chosen: Iterable[ModelServer]) -> list[ModelServer]:
 
 
 def exclude(chosen: Iterable[ModelServer], name: str) -> list[ModelServer]:
-    """Return the servers except the one with this name. With the default judge, all named judges are excluded, too."""
+    """Return the servers except the one with this name.
+
+    Excluding the default judge also excludes the named judges, because clients reach them at its port.
+    """
     return [server for server in chosen if server.name != name and not server.name.startswith(f"{name}.")]
 
 
@@ -200,7 +203,7 @@ def is_external(server: ModelServer, settings: Settings) -> bool:
 
 
 def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
-    """Return the URLs of the reward server and the model servers, by name of the client's variable."""
+    """Return the URLs of the reward server and the model servers, by the client's environment variable."""
     found = {"REWARD_SERVER_URL": settings.url()} if settings["RULES"] == "on" else {}
     for server in SERVERS:
         if server in gateway_servers(settings, chosen):
@@ -213,17 +216,17 @@ def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
 
 
 def keys(settings: Settings) -> dict[str, str]:
-    """Return the API keys by setting. The stack's reward model has the key of the judge's port."""
+    """Return the API keys by setting. A reward model that the stack serves has the key of the judge's port."""
     found = {name: settings[name] for name in RULES_SECRETS}
     return found | ({REWARD_MODEL_KEY: settings[PORT_KEY]} if settings[REWARD_MODEL.switch] else {})
 
 
 def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServer]:
-    """Install the environment of the chosen servers.
+    """Install the Python environment of the model servers, if any server is chosen.
 
     Returns:
-        The chosen servers. If the installation failed and the stack can start without these servers, a message is
-            printed and the list is empty.
+        The chosen servers. If the installation failed and none of them is required, a message is printed and the list
+            is empty.
 
     Raises:
         StackError: the installation fails, and a server is required.
@@ -241,7 +244,7 @@ def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServ
 
 
 def prepare() -> None:
-    """Install the environment of the model servers and unpack the small judge model, regardless of the switches.
+    """Install the environment of the model servers and unpack the small judge model, even if the servers are off.
 
     Raises:
         StackError: the installation fails.

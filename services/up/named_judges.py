@@ -19,7 +19,7 @@ from services.up.model_servers import EMBEDDING, JUDGE, REWARD_MODEL, ModelServe
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 """Matches names of judges that `make up` starts. A name becomes part of a container's host name.
 
-`gateway/judge.conf.template` matches the same characters.
+`gateway/judge.conf.template` must match the same characters.
 """
 
 
@@ -27,8 +27,8 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
     """Return the model servers that `make up` may start.
 
     These are the servers of the reward model, the default judge, the embedding model and the named judges. Named judges
-    with the same model share a server. Named judges with the model of the default judge use its server. Named judges
-    with a `base_url` are external and need no server.
+    with the same model share a server. Named judges with the default judge's model use the default judge's server.
+    Named judges with a `base_url` are external and need no server.
 
     Args:
         settings: settings of the stack.
@@ -61,9 +61,9 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
 
 
 def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the keys of external judges by variable (`api_key_env`).
+    """Return the keys of external judges by environment variable (`api_key_env`).
 
-    Keys in settings of the stack, such as LLM_JUDGE_SERVER_API_KEY, are checked, too, but not returned.
+    A key that is also a setting of the stack, such as LLM_JUDGE_SERVER_API_KEY, is checked, but not returned.
 
     Raises:
         StackError: a key is missing or invalid, or a routes file is unreadable or malformed.
@@ -83,7 +83,7 @@ def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[st
 
 
 def key_file(variable: str) -> str:
-    """Return the name of the file for the key that a variable holds."""
+    """Return the name of the file that stores the key from an environment variable."""
     return f"judge_key_{variable}"
 
 

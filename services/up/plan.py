@@ -41,8 +41,8 @@ class RunningStack:
     Args:
         settings: settings of the stack.
         services: names of the running services.
-        addresses: variables of the client that scores the bundled samples, such as the URLs of the servers and of the
-            cache.
+        addresses: environment variables for the client that scores the bundled samples, such as the URLs of the servers
+            and of the cache.
         judge_model: model of the default judge; empty without a judge.
         summarize: prints how to reach the stack.
     """
@@ -64,8 +64,8 @@ class Plan:
         services: services to run.
         running: names of the services that already run.
         ports: address and port by setting.
-        held: ports that the running services have bound.
-        left_out: what is left out (a service, `monitoring` or `GPU`), each with the reason.
+        held: ports that the running services have bound, which therefore need not be free.
+        left_out: reasons by name of what is left out: a service, `monitoring` or `GPU`.
         warnings: warnings to print, for example about memory.
         apply: starts the stack and waits until it is healthy.
         changes: a function that returns a line for each change to the running stack. It is None if no stack runs, or if
@@ -84,7 +84,7 @@ class Plan:
     changes: Callable[[], Sequence[str]] | None = None
 
     def announce(self) -> None:
-        """Print the deployment, the omitted services and the warnings."""
+        """Print the deployment, what is left out, and the warnings."""
         say(f"deployment: {NAMES[self.backend]} ({self.reason})")
         for name, reason in self.left_out.items():
             say(f"no {name}: {reason}")

@@ -1,6 +1,6 @@
 """Check that the stack can start, before `make up` installs or starts anything.
 
-Most problems are reported together, each with its remedy. The checks need no packages.
+Most problems are reported together, each with its remedy. The checks need no third-party packages.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def require_consistent(settings: Settings) -> None:
 def _require_own_reward_model(settings: Settings) -> None:
     """Check the settings of the reward model that the stack serves. Do nothing if REWARD_MODEL_ID is empty.
 
-    REWARD_MODEL_SERVER_URL must not name an external server, and the reward model's key must be empty or the judge's.
+    REWARD_MODEL_SERVER_URL must not name an external server. The reward model's key must be empty or the judge's key.
     """
     if not settings[REWARD_MODEL.switch]:
         return

@@ -36,8 +36,8 @@ URL_KEYS = {
     "REWARD_MODEL_SERVER_URL": ("REWARD_MODEL_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"),
     "REWARD_CACHE_URL": ("REWARD_CACHE_SECRET", "REWARD_CACHE_SECRET"),
 }
-"""For each variable of the client with the URL of a server: the client's variable with the key of that server, and the
-stack's setting with the same key."""
+"""Names for the key of each server, by the client's variable with the server's URL: first the client's variable with
+the key, then the stack's setting with the same key."""
 
 
 def score(started: RunningStack, run: RunDir) -> None:
@@ -82,7 +82,7 @@ def is_small(model: str) -> bool:
 
 
 def _export(assignment: str, comment: str = "") -> None:
-    """Print an `export` line to copy, after a comment."""
+    """Print an `export` line to copy. If there is a comment, print it on the line before."""
     if comment:
         say(f"  # {comment}:")
     say(f"  export {assignment}", whole=True)
@@ -93,7 +93,7 @@ def print_summary(settings: Settings, urls: Mapping[str, str], logs: str, cache:
 
     Args:
         settings: settings of the stack.
-        urls: URLs of the services, by name of the client's variable.
+        urls: URLs of the services, by the client's environment variable.
         logs: location of the logs, as text.
         cache: URL of the cache in shell syntax; empty if clients cannot reach it.
     """

@@ -3,14 +3,14 @@
 The steps of `make up` are:
 
 1. Run the preflight checks, then install the Python packages (the targets `preflight` and `setup` of the Makefile).
-2. Read and check the settings. Choose the deployment: STACK, else the running one, else containers if an engine
-   answers, else local processes. Make its plan, which `make plan` prints. An optional model server is left out if it is
-   external, if this machine cannot run it, or if there is not enough memory for it. The plan says why.
+2. Read and check the settings. Choose the deployment: the setting STACK, else the running one, else containers if
+   an engine answers, else local processes. Make its plan, which `make plan` prints. An optional model server is left
+   out if an external one is configured, if this machine cannot run it, or if memory is short. The plan says why.
 3. Apply the plan: install programs, or fetch and build images; write secrets and configuration; start or restart what
    has changed; wait until every service is healthy. An optional model server that fails is left out
    (`native/up.py`, `compose/up.py`, `apptainer/up.py`).
 4. Score the bundled samples with `rewardstack score`.
-5. Print the variables to export (for Apptainer: the command that sets them), and the locations of status page and logs.
+5. Print the variables to export (for Apptainer: the command that sets them), and where status page and logs are.
 
 An error or Ctrl-C ends `make up` with a message. Services that have started usually keep running: remove the cause and
 repeat `make up`, or run `make down`.

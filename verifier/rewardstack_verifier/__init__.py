@@ -3,8 +3,8 @@
 The public functions are in `api`; `math_verify` has the interface of the Math-Verify library. `extraction` finds the
 answer in the response, `reading` parses its text into trees, `comparison` compares two trees of answers, and `numbers`
 compares two expressions by value. `lexicon` has tables of words and units. `bounds` refuses texts that are too long or
-too deeply nested to parse. `transcript` finds the last assistant turn in a decoded response; the client imports only
-this module. The Flint library is loaded at the first comparison that the fast path does not decide.
+too deeply nested to parse. `transcript` finds the last assistant turn in a decoded response; the rewardstack
+client imports only `transcript`. The Flint library is loaded at the first comparison that `shortcut` does not decide.
 
 A comparison can be slow, so a server works in two steps. First, it calls `question.ask` and
 `shortcut.decide_fast_path`, which take linear time. If these do not decide the verdict, it calls `verification.decide`,

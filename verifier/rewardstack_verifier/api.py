@@ -45,7 +45,7 @@ class Answer(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The meaning of a text.
+    """A text and its possible meanings.
 
     Args:
         text: the text that was parsed.
@@ -102,7 +102,7 @@ def extract(response: str, mode: str = STANDARD) -> Answer | None:
 
     Args:
         response: text of the response. If it is longer than 1,000,000 characters, the result is None.
-        mode: `strict` (the last `\\boxed`, `<answer>` tag or `####` line), `standard` (also an announced answer, and a
+        mode: `strict` (the last `\\boxed`, `<answer>` tag or `####` line), `standard` (also "the answer is 5", and a
             response that is only an answer) or `flexible` (also the last formula or number).
 
     Raises:
@@ -140,7 +140,7 @@ def equivalent(answer: str, reference: Reference, options: Options = DEFAULT) ->
 
     Args:
         answer: text of the answer, without the response around it.
-        reference: an answer, a number, or a solution whose answer is in a box, after `####` or announced.
+        reference: an answer, a number, or a solution with its answer in `\\boxed`, after `####` or "the answer is".
         options: only `tolerance` and `simplified` are used.
 
     Raises:
@@ -182,7 +182,7 @@ def verify(response: str, reference: Reference | Sequence[Reference], options: O
 
 
 def explain(response: str, reference: Reference | Sequence[Reference], options: Options = DEFAULT) -> dict[str, Any]:
-    """Return the verdict of `verify` and the facts behind it, as JSON types.
+    """Return the fields of the verdict of `verify`, and those of `explanation.read_out`, as JSON types.
 
     Args:
         response: as in `verify`.
@@ -195,7 +195,7 @@ def explain(response: str, reference: Reference | Sequence[Reference], options: 
 
 
 def _decide(question: Question | Ruling) -> tuple[Ruling, str]:
-    """Return the ruling on a question, and how the answer was compared (`text`, `number`, `value` or `undecided`)."""
+    """Return the ruling on a question, and how the answer was compared (`Comparison.how`)."""
     if isinstance(question, Ruling):
         return question, NOT_COMPARED if question.right is None else TEXT
     ruling = decide_fast_path(question)

@@ -26,8 +26,8 @@ MAX_BARS = 20
 MAX_ITEMS = 50
 """Maximum number of boxes that are compared as one list.
 
-`extraction.boxes` reads up to one box more than this. A list with the extra box exceeds `comparison.lists.MAX_ITEMS`,
-and is not compared.
+`extraction.boxes` reads one box more than this, so that a longer list exceeds `comparison.lists.MAX_ITEMS` and is not
+compared, rather than cut off and compared.
 """
 
 CACHED_TEXTS = 1024

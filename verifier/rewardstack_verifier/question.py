@@ -22,7 +22,7 @@ CACHED_REFERENCES = 2048
 
 
 class Ruling(NamedTuple):
-    """The verdict on a response, as this package uses it; `api.Verdict` adds the answer and how it was compared.
+    """The internal form of a verdict; `api.Verdict` also has the answer and how it was compared.
 
     Args:
         right: whether the response is right; None if the references do not allow a verdict.
@@ -76,11 +76,11 @@ class Question(NamedTuple):
 
 
 def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) -> Question | Ruling:
-    """Return the question for a response, or the ruling if the texts alone decide it.
+    """Return the `Question` (answer and references) for a response, or the ruling if the texts alone decide.
 
     Args:
         solution: text of the response.
-        references: right answers, each as plain text, in a box, or after `####`.
+        references: right answers, each as plain text, in `\\boxed`, or after `####`.
         options: options of the verification.
     """
     return answer_and_question(solution, references, options)[1]
@@ -108,7 +108,7 @@ def answer_and_question(
 
 
 def ask_about(answer: str, expected: tuple[str, ...], options: Options) -> Question | Ruling:
-    """Return the question for an answer, or the ruling if the texts alone decide it.
+    """Return the `Question` for an answer, or the ruling if the texts alone decide.
 
     Args:
         answer: text of the answer as it is written in the response.

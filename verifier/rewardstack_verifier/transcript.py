@@ -12,11 +12,11 @@ turn with its role, and `last_turn` returns the last message of the policy. Thes
 - Tool output is removed: `<tool_response>…</tool_response>`, `<information>…</information>`, code blocks whose
   language is `output`. A closing tag without an opening tag is text. An opening tag that is never closed hides
   the text up to the next end token, header, `</think>` or tag of the same name.
-- A special token between two equal quotation marks or backticks is text.
+- A special token between two identical quotation marks or backticks is text.
 
 Tool calls and reasoning are written by the policy and are kept. If a trainer decodes with `skip_special_tokens=True`,
-only tags such as `<tool_response>` remain. Turns are then not guessed: a line that is only `assistant` is text. All
-functions take linear time.
+only tags such as `<tool_response>` remain. Turns are then not guessed from names of roles: a line that is only
+`assistant` is text. All functions take linear time.
 
 The supported chat templates are those of Qwen (ChatML), Llama 3, Gemma 1 to 4, Mistral, DeepSeek, Seed-OSS, gpt-oss,
 Phi, GLM, Kimi, MiniMax and Granite. Gemma 4: https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4.
@@ -255,7 +255,7 @@ class _State(Enum):
     SPEAKING = auto()
     """The assistant's words."""
     HIDDEN = auto()
-    """The analysis or commentary of the assistant in harmony format, and the headers of its messages."""
+    """In harmony format: the assistant's analysis or commentary, or the header of one of its messages."""
     IN_TOOL_OUTPUT = auto()
     """In an assistant turn, after the opening tag of tool output that is never closed."""
     ENDED = auto()
@@ -458,7 +458,7 @@ def _name(template: str, marker: re.Match[str]) -> str:
 
 
 def _is_quoted(marker: re.Match[str]) -> bool:
-    """Return whether a marker is between two equal quotation marks or backticks, and so is only mentioned."""
+    """Return whether a marker is only mentioned: it is between two identical quotation marks or backticks."""
     return _has_quotes(marker.string, marker.start(), marker.end())
 
 

@@ -1,4 +1,4 @@
-"""Decide the questions that `question.ask` returns. This can be slow: call it in a process that can be killed."""
+"""Compare an answer with its references (`decide`). This can be slow: call it in a process that can be killed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def decide_response(solution: str, references: Sequence[str], options: Options =
 
     Args:
         solution: text of the response.
-        references: right answers, each as plain text, in a box, or after `####`.
+        references: right answers, each as plain text, in `\\boxed`, or after `####`.
         options: options of the verification.
 
     Returns:
-        The verdict. If no reference can be parsed, `right` is True if the texts are the same, else None.
+        The verdict. If no reference can be parsed, `right` is True for equal texts, else None.
     """
     question = ask(solution, references, options)
     return question if isinstance(question, Ruling) else decide(question)

@@ -160,8 +160,8 @@ class ScoreFile:
             try:
                 yield rewriter
             finally:
-                # Keep the replaced file open, and thus locked. Otherwise another run that has opened it already would
-                # lock it, and write to a file that no longer has a name.
+                # Keep the replaced file open, so that it stays locked. Otherwise another run that has already opened it
+                # could lock it, and would write to a file that no longer has a name.
                 self._replaced_files.append(self._file)
                 self._file = rewriter.finish()
                 path.replace(self.path)

@@ -26,7 +26,7 @@ BATCH = 1024
 BATCH_BYTES = 16 << 20
 """Maximum bytes of the rows in memory, unless a single row takes more."""
 MAX_ROW_BYTES = 64 << 20
-"""Maximum bytes of one row. A small file can have huge rows: a list of equal values is stored once."""
+"""Maximum bytes of one row. A small file can have huge rows, because repeated values are stored once."""
 MAX_RATIO = 1000
 """Maximum size of all rows, as a multiple of the file's size; the maximum compression ratio of gzip is similar."""
 MIN_LIMIT = 1 << 30

@@ -110,10 +110,10 @@ def score_fields(score: Score) -> dict[str, Any]:
 
 
 def to_json(fields: Mapping[str, Any]) -> bytes:
-    """Return a row as one line of UTF-8 without a line end; equal rows give equal bytes.
+    """Return a row as one line of UTF-8 without a line end.
 
-    Bytes are written as base64. Other values of types that JSON lacks, such as dates and decimals in a parquet file,
-    are written as text. NaN and infinite numbers are written as null.
+    Equal fields in the same order give equal lines. Bytes are written as base64. Other values of types that JSON lacks,
+    such as dates and decimals in a parquet file, are written as text. NaN and infinite numbers are written as null.
     """
     try:
         text = json.dumps(fields, ensure_ascii=False, default=_as_text, allow_nan=False)

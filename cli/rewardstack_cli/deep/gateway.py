@@ -1,4 +1,4 @@
-"""Check that the gateway refuses paths that it does not list, and requests with a wrong key."""
+"""Check that the gateway refuses paths that it does not list, and that services refuse a wrong key."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ async def check_cache(stack: Stack) -> str:
 
 
 async def check_trainer_cache(stack: Stack) -> str:
-    """Check that a trainer that sends samples directly to model servers reads the stack's cache (REWARD_CACHE_URL)."""
+    """Check that a trainer reads the stack's cache (REWARD_CACHE_URL) if it sends samples directly to model servers."""
     _require_cache(stack)
     if not stack.settings.cache_url:
         raise CheckSkippedError("REWARD_CACHE_URL is not set")
@@ -89,8 +89,8 @@ def _require_cache(stack: Stack) -> None:
 
 async def _check_cached(stack: Stack, *, direct: bool) -> str:
     samples = [sample for sample in make_samples(*stack.services) if sample.cacheable]
-    # Even these first scores may be reported as cached: a slow request is sent again, and the second reply, if it comes
-    # first, may have the score that the first request left in the cache.
+    # Even these first scores may be reported as cached: a slow request is sent a second time, and the second request
+    # may find the score that the first one has left in the cache.
     first = await stack.score(samples, direct=direct)
     require_right(samples, first)
     await wait_until_cached(stack, samples, first, direct=direct)
@@ -100,10 +100,9 @@ async def _check_cached(stack: Stack, *, direct: bool) -> str:
 async def wait_until_cached(
     stack: Stack, samples: Sequence[Sample], scores: list[Score], *, direct: bool = False
 ) -> None:
-    """Score the samples again and again, until all scores of a request come from the cache.
+    """Score the samples repeatedly until all scores come from the cache.
 
-    The values of this request must equal the values of the previous request. A request in which a sample is not `ok`
-    does not count as the previous request.
+    The cached values must equal the values of the last earlier request in which every sample was `ok`.
 
     Args:
         stack: stack that scores the samples.
@@ -112,8 +111,8 @@ async def wait_until_cached(
         direct: whether to bypass the reward server, as in `Stack.score`.
 
     Raises:
-        CheckFailedError: not all scores come from the cache within `CACHE_TIMEOUT`, or a cached value differs
-            from the value in the previous request.
+        CheckFailedError: not all scores come from the cache within `CACHE_TIMEOUT`, or a cached value differs from
+            the earlier value.
     """
     previous = scores
 

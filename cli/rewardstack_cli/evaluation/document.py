@@ -1,4 +1,4 @@
-"""Render self-contained HTML pages, without scripts and external resources, with a light and a dark color scheme."""
+"""Render self-contained HTML pages, without scripts or external resources, with a light and a dark color scheme."""
 
 from __future__ import annotations
 

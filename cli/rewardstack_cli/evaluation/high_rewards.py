@@ -26,8 +26,8 @@ BEGINNING_LENGTH = 40
 """Length of a beginning, in characters."""
 MAX_LISTED = 5
 MIN_SHARE, MIN_DIFFERENCE = 0.1, 0.2
-"""A phrase or beginning is listed if enough high samples have it (at least two, and at least `MIN_SHARE` of them), and
-if its share among the other samples is lower by at least `MIN_DIFFERENCE`."""
+"""A phrase or beginning is listed if at least two samples with high rewards have it, if these are at least `MIN_SHARE`
+of all samples with high rewards, and if its share among the other samples is lower by at least `MIN_DIFFERENCE`."""
 WORD = re.compile(r"\w+")
 
 

@@ -29,7 +29,7 @@ from rewardstack_cli.provenance import Provenance, fetch_server_identity, server
 POLL_INTERVAL = 1.0
 """Seconds between two requests for the state of the job."""
 NOTICE_AFTER = 10
-"""Number of requests that find the job queued, with no sample scored yet, before a line says so."""
+"""A notice is printed after this many requests that found the job queued and no new scores."""
 NO_WORKER = "all workers are busy, or none runs: start one with the reward server's REWARD_QUEUE_URL"
 ACTIVE_STATES = ("queued", "running")
 """The states of a job that has not ended."""
@@ -165,7 +165,7 @@ def _encode_request(request: Request) -> bytes:
 
 
 def _parse_score(line: dict[str, Any]) -> Score:
-    """Parse a result line; a row without a score has the value that the server's `on_error` policy sets."""
+    """Parse a result line; the value of a row without a score is the one that the server's `on_error` policy sets."""
     value = line.get("value")
     try:
         [score] = read_scores([line])

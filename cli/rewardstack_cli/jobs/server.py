@@ -90,7 +90,7 @@ class JobServer:
         return lines
 
     def _servers(self) -> Servers:
-        """Return the current reward servers. If the endpoints file lists none now, return the previous servers."""
+        """Return the current reward servers, or the previous ones if `REWARDSTACK_ENDPOINTS` now lists none."""
         current = self._settings.with_current_servers()
         self._settings = current if current.reward_server_urls else self._settings
         return reward_servers(self._settings)

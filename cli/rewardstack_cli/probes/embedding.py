@@ -58,7 +58,7 @@ async def _probe(server: ProbedService, finding: Finding) -> None:
 
 
 async def _identify(server: ProbedService) -> tuple[ApiPath, ServerInfo]:
-    """Return the path for vectors, and what the server reports about its model."""
+    """Return the path that computes embeddings, and what the server reports about its model."""
     for path, source, parse in ((EMBED, INFO, parse_info), (EMBEDDINGS, MODELS, parse_models)):
         info = parse(await _ask_if_served(server, source) or b"")
         if info is not None:

@@ -103,7 +103,7 @@ class ChatParams(NamedTuple):
     Args:
         path: path of the chat API.
         model: the model that judges.
-        dialect: dialect of the server.
+        dialect: the optional request fields that the server supports.
     """
 
     path: str
@@ -177,7 +177,7 @@ def _choose_model(report: ServerReport, configured: str, model_name: str) -> str
 async def _request_verdict(
     server: ProbedService, params: ChatParams, options: Options, label_ids: tuple[int, ...] = ()
 ) -> tuple[bytes, ChatParams]:
-    """Return the reply to a sample, and the parameters without the fields that the server rejects."""
+    """Return the reply to a test sample, and the parameters, whose dialect omits fields that the server rejected."""
     user = options.template.render(PROBLEM, REFERENCE, CANDIDATE)
     while True:
         request = make_frame(options, params.model, label_ids=label_ids, dialect=params.dialect)
@@ -222,7 +222,7 @@ def _check_reasoning(message: Mapping[str, Any], dialect: Dialect) -> list[str]:
 
 
 async def _other_server_notes(server: ProbedService, params: ChatParams) -> list[str]:
-    """Return notes on missing features of a judge that is not vLLM, or is an older vLLM, and on its label mass."""
+    """Return notes on missing features of a judge that is an older vLLM or not vLLM, and on its label probabilities."""
     dialect = params.dialect
     notes = [] if dialect.constraint else ["it does not support structured output"]
     notes += [] if dialect.thinking_field else ["it does not honor enable_thinking"]
@@ -230,7 +230,7 @@ async def _other_server_notes(server: ProbedService, params: ChatParams) -> list
 
 
 async def _vllm_notes(server: ProbedService, params: ChatParams) -> list[str]:
-    """Return notes on missing features of a vLLM judge, and on its label mass."""
+    """Return notes on missing features of a vLLM judge, and on its label probabilities."""
     try:
         without_thinking, with_thinking = [
             await _prompt_tokens(server, params.model, enable_thinking) for enable_thinking in (False, True)

@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def prepare(args: argparse.Namespace) -> Prepared:
     """Return the rows for trainers.
 
-    A row with a known split stays in it. The other rows are divided by `--test-share`; but if the input has a test
-    split, they all go into the train split.
+    A row with a known split stays in it. The other rows all go into the train split if the input has a test split;
+    otherwise, they are divided by `--test-share`.
 
     Raises:
         RewardstackError: the input cannot be read, or a row is malformed.

@@ -32,7 +32,7 @@ def write(folder: Path, recipe: str, seed: int, prepared: Prepared) -> dict[str,
         The report. It has no timestamp, so that the same seed and input give the same bytes.
 
     Raises:
-        RequestError: the folder is not writable, or has a file of an earlier run for a split without rows.
+        RequestError: the folder is not writable, or has a file of an earlier run for a split that has no rows now.
     """
     _check_leftovers(folder, prepared)
     temporary_paths: dict[Path, Path] = {}

@@ -1,4 +1,4 @@
-"""The result cache: scores by key, in this process's memory and in an optional Redis, which may fail at any time.
+"""The result cache: scores by key, in this process's memory and in an optional Redis, whose errors never fail a score.
 
 This package does not depend on the scorers.
 """

@@ -110,9 +110,9 @@ def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
 
     Args:
         item: the sample.
-        fields: names of the fields to return. `*` means all fields, except those that only a server's settings may
-            set; of these, fields that are named, too, are returned. `CLIENT_FIELDS` are never returned. If `fields`
-            names `data_source` and `extra_info` does not have it, the sample's `data_source` is returned.
+        fields: names of the fields to return. `*` means all fields, except server fields (`is_server_field`), which are
+            returned only if they are also named. `CLIENT_FIELDS` are never returned. If `fields` names `data_source`
+            and `extra_info` does not have it, the sample's `data_source` is returned.
     """
     extra = item.extra
     if not fields or not (extra or DATA_SOURCE in fields):

@@ -31,7 +31,7 @@ return found
 so that the caller can detect that the string is too large.
 """
 WRITE = "for i = 1, #KEYS do redis.call('SET', KEYS[i], ARGV[i + 1], 'EX', ARGV[1]) end"
-"""Lua script that writes values with one command; with a command per value, redis-py takes five times as long."""
+"""Lua script that writes all values with one command; with one command per value, redis-py takes five times as long."""
 MAX_QUEUE = 20
 """Maximum length of the write queue, as a multiple of `Codec.read_size`."""
 

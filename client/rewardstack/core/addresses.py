@@ -1,4 +1,4 @@
-"""Remove secrets from URLs, for display; remedies for wrong URLs."""
+"""Remove secrets from URLs for display, and suggest remedies for wrong URLs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from urllib.parse import urlsplit, urlunsplit
 
 
 def shown_url(url: str) -> str:
-    """Return `url` without user name, password and query, which may be secret."""
+    """Return `url` for display: user name and password become `***`, and query and fragment are removed."""
     parts = urlsplit(url)
     hidden = "***@" if "@" in parts.netloc else ""
     return urlunsplit((parts.scheme, hidden + parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def wrong_url_remedy(url: str, name: str) -> str:
-    """Return the remedy for a base URL under which another service, or none, answers.
+    """Return a remedy for a base URL at which no service, or the wrong one, answers.
 
     Args:
         url: the base URL.

@@ -3,8 +3,8 @@
 This saves requests when trainers submit one sample at a time. Each submitted item is a `Call`. Several callers may wait
 for the same call, each with its own deadline; the call is dropped when all of them are cancelled.
 
-The batcher also collects groups, i.e. responses that a judge compares, if the members arrive one by one. Such a group
-is a batch of fixed size that waits longer for its members (`BatchKey.max_wait`).
+The batcher also collects groups (responses that a judge compares with each other) whose members arrive one by one. Such
+a group is a batch of fixed size that waits longer for its members (`BatchKey.max_wait`).
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ class BatchKey(NamedTuple):
         size: maximum number of items in a batch.
         name: items with different names are in different queues: they are never in one batch, and do not wait for each
             other.
-        max_in_flight: maximum number of items in flight. The limit saves memory: an item in flight needs 15 kB for
-            coroutines and a request body, and an item that waits in this module needs 5 kB.
-        affinity: equal for items whose prompts begin with the same text, e.g. the same problem. A caller's items with
-            equal affinity are sent one after another, so that the model server can reuse its cache of that text.
+        max_in_flight: maximum number of the queue's items in flight. The limit saves memory: an item in flight needs
+            15 kB for coroutines and a request body, but a queued item needs only 5 kB.
+        affinity: a value that is equal for items whose prompts begin with the same text, e.g. the same problem. A
+            caller's items with equal affinity are sent one after another, so that the model server can reuse its prefix
+            cache.
         max_wait: seconds that a partial batch waits for more items; None for the batcher's window.
-        slot: an item replaces a queued item with the same slot, and the callers of both get the outcome of the new
-            item; None for no slot.
+        slot: an identifier within the queue. A new item replaces the queued item with the same slot, and the callers of
+            both items get the outcome of the new item. None for no slot.
         per_caller: whether a batch has only items of a single caller; see `for_caller`.
     """
 
@@ -100,8 +101,9 @@ class _Wait:
 class Call(Generic[T, R]):
     """A submitted item that callers wait for; `share_key` is equal for items that can share one call.
 
-    While the call is queued for a single caller, `deadline` is that caller's own. This saves memory, because most calls
-    of a large batch are queued. When the call is sent or another caller joins, `deadline` becomes a `SharedDeadline`.
+    While the call is queued for a single caller, `deadline` is the deadline of this caller. When the call is sent or
+    another caller joins, `deadline` becomes a `SharedDeadline`. Creating it late saves memory, because most calls of a
+    large batch are queued.
     """
 
     item: T
@@ -116,7 +118,7 @@ class Call(Generic[T, R]):
     other_waits: list[_Wait] | None = None
 
     def add_wait(self, wait: _Wait) -> None:
-        """Add a caller's wait; the second and later ones need a list."""
+        """Add a caller's wait; if the call is done, count its outcome immediately."""
         if self.is_done:  # with `asyncio.eager_task_factory`, a batch may end while its items are submitted
             wait.count_outcome()
         elif self.wait is None:
@@ -127,7 +129,7 @@ class Call(Generic[T, R]):
             self.other_waits.append(wait)
 
     def set_outcome(self, outcome: R | Exception) -> None:
-        """Set the outcome, and tell the callers."""
+        """Set the outcome, and notify the callers."""
         self.task, self.outcome, self.is_done = None, outcome, True
         if self.wait is not None:
             self.wait.count_outcome()
@@ -146,8 +148,8 @@ class Call(Generic[T, R]):
 class _Queue(Generic[T, R]):
     """The unsent calls with one `BatchKey.name`.
 
-    If `max_in_flight` limits the queue, each answered batch extends the deadlines of the calls that still wait in the
-    queue, unless all items of the batch have failed.
+    If `max_in_flight` limits the queue, each batch with at least one item that did not fail extends the deadlines of
+    the calls that are still queued.
     """
 
     def __init__(self, queue_id: Hashable, key: BatchKey) -> None:
@@ -225,8 +227,8 @@ class Batcher(Generic[T, R]):
     ) -> list[R | Exception]:
         """Return the outcome of each item, in order; a `DeadlineError` for an item without an outcome at the deadline.
 
-        No partial batch is sent before all items are submitted. If the caller is cancelled, calls without another
-        caller are dropped.
+        No partial batch is sent before all items are submitted. If the caller is cancelled, calls that no other
+        caller waits for are dropped.
 
         Args:
             items: the items to send.
@@ -270,7 +272,7 @@ class Batcher(Generic[T, R]):
             self._submitting -= 1
 
     async def ask_one(self, item: T, key: BatchKey) -> R:
-        """Wait for the outcome of an item, without a time limit. Return the outcome; raise it if it is an exception."""
+        """Return the outcome of an item, without a time limit; raise the outcome if it is an exception."""
         [outcome] = await self.ask([item], [key], Deadline(math.inf))
         if isinstance(outcome, Exception):
             raise outcome
@@ -285,7 +287,7 @@ class Batcher(Generic[T, R]):
     def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share_key: Hashable) -> Call[T, R]:
         """Return the call for an item: a call with the same `share_key`, else one with the same slot, else a new call.
 
-        A call with the same slot is still queued; `item` replaces the previous item of this call.
+        If a queued call has the same slot, `item` replaces the item of that call.
         """
         shared_call = self._shared.get(share_key) if share_key is not None else None
         if shared_call is not None and not shared_call.deadline.is_abandoned:

@@ -21,7 +21,7 @@ class Quote(NamedTuple):
         unscored: number of the `settled` samples that cannot be scored, for example because they are malformed.
         usage: requests, prompt tokens, and maximum completion tokens; `uncounted` is the number of requests whose
             tokens are estimated.
-        groups: number of groups that a judge would compare, without the samples whose scores are in the cache.
+        groups: number of groups that a judge would compare; samples whose scores are in the cache are left out.
     """
 
     cached: int = 0

@@ -108,8 +108,8 @@ class SharedDeadline:
     """The deadline of a call (a request or a batch) that several callers share: the latest of their deadlines.
 
     Attributes:
-        attempt_bounds: limits an attempt to send the call: the longest `timeout` of the callers, and their latest
-            `limit_at`.
+        attempt_bounds: the limits of an attempt to send the call, as a pair: the longest `timeout` of the callers, and
+            their latest `limit_at`.
         service: the service that handles the call, even if the call is still queued; None before a service handles it.
 
     Args:
@@ -140,7 +140,7 @@ class SharedDeadline:
     @property
     def is_abandoned(self) -> bool:
         """Whether all callers were cancelled."""
-        # Callers are usually cancelled in the order in which they joined, so the last one is the last to be cancelled.
+        # Callers are usually cancelled in the order in which they joined, so check the last one first.
         return all(deadline.is_abandoned for deadline in reversed(self._deadlines.values()))
 
     def merge(self, other: Deadline | SharedDeadline) -> None:

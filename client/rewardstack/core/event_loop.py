@@ -1,7 +1,7 @@
 """Run all I/O in one event loop in a daemon thread; blocking callers and other loops submit coroutines to it.
 
-After a fork, the child creates its own loop. It never uses or closes the inherited loop or its HTTP sessions: that
-would unregister the parent's sockets from the epoll instance that both processes share.
+After a fork, the child creates its own loop. The child never uses or closes the inherited loop or its HTTP sessions,
+because that would unregister the parent's sockets from the epoll instance that both processes share.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class LoopThread:
             wait: waits for the future and returns its result.
 
         Raises:
-            LoopError: the caller is the loop's own thread, which would deadlock, or the process exits.
+            LoopError: the caller runs in the loop's own thread, where it would deadlock, or the process is exiting.
         """
         self._require_running(work)
         if threading.current_thread() is self._thread:
@@ -180,8 +180,8 @@ def _after_fork_in_child() -> None:
     _lock = threading.Lock()
     if _current is None:
         return
-    # Keep a reference to the inherited loop, so that it is not finalized now. The interpreter finalizes it at exit, and
-    # would unregister the parent's sockets. Therefore, detach it from the epoll instance that both processes share.
+    # Finalizing the inherited loop would unregister the parent's sockets, so keep a reference to the loop. At exit, the
+    # interpreter finalizes it nevertheless, so also detach it from the epoll instance that both processes share.
     _inherited.append(_current)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, _current.selector.fileno())

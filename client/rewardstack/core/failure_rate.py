@@ -75,9 +75,9 @@ def add_scores(scores: Iterable[Score], settings: Settings) -> None:
 async def count_failures(scoring: Awaitable[list[Score]], settings: Settings) -> list[Score]:
     """Await and return the scores of a call, and add them to the failure window.
 
-    Samples that are not sent because the budget is spent count as failed. Their call raises `BudgetError`, which names
-    the cause, even if too many samples have failed. If a trainer catches the `BudgetError` and continues, the next call
-    raises `FailureRateError` if too many of the recent samples have failed.
+    Samples that are not sent because the budget is spent count as failed. Even if too many samples have failed, their
+    call raises `BudgetError`, because this error names the cause. If a trainer catches it and continues, too many
+    failures make the next call raise `FailureRateError`.
 
     Raises:
         FailureRateError: more of the recent samples failed than the settings allow.

@@ -42,7 +42,7 @@ def number_lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 class _Raw(RawIOBase):
-    """Adapts a stream to `BufferedReader`, which needs `readinto`: temporary files lack it before Python 3.11."""
+    """Adapts a stream to `BufferedReader`, which needs `readinto`; before Python 3.11, temporary files lack it."""
 
     def __init__(self, stream: IO[bytes] | RawIOBase) -> None:
         self._stream = stream

@@ -20,7 +20,7 @@ COMPARED_CHARACTERS = 2048
 MAX_REFERENCES = 8
 """Maximum number of a sample's references that are compared to find groups."""
 MAX_PARTS = 16
-"""Maximum number of parts with a mean in a summary."""
+"""Maximum number of score components (`Score.parts`) whose means are in a summary."""
 MIN_RELATIVE_STD = 1e-9
 """A standard deviation of at most this share of the mean is a rounding error and counts as 0."""
 
@@ -35,7 +35,7 @@ class RewardSummary(NamedTuple):
         zeros: number of rewards that are 0.
         groups: number of groups with at least two rewards.
         flat: number of these groups whose rewards are all equal, so that their GRPO advantages are 0.
-        parts: the mean of each part that all rewards have.
+        parts: mean of each score component (`Score.parts`) that all rewards have, by name.
     """
 
     size: int

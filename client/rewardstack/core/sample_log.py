@@ -189,7 +189,7 @@ def _make_line(request: Request, score: Score, route: str, now: float, owner: st
 
 
 def _shorten(value: Any) -> Any:
-    """Return a short value unchanged; return the beginning of the text of a longer value."""
+    """Return a short value in plain JSON types, or the start of a longer value's text; for NaN, see `_NOT_JSON`."""
     if isinstance(value, str):
         return value if len(value) <= MAX_TEXT else f"{value[:MAX_TEXT]}…"
     value = plain(value)

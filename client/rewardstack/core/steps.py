@@ -66,7 +66,7 @@ class Explanation:
 class Exchange(NamedTuple):
     """One request to a service and its outcome, after all retries: the reply or the error.
 
-    `sent` and `received` are the bodies; both are empty if the recording has reached its maximum size.
+    `sent` and `received` are the bodies; both are empty if they would exceed the maximum size of the recording.
     """
 
     method: str

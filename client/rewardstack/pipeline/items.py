@@ -23,7 +23,7 @@ TARGET = "target"
 GROUP_SIZE = "group_size"
 """The field with the number of samples in the sample's group, for a judge that compares the group."""
 SECRET_SUFFIXES = ("api_key", "server_url")
-"""Traces omit fields of `extra_info` whose names end with these: API keys, and URLs, which may contain keys."""
+"""Traces omit fields of `extra_info` with these suffixes, which are API keys or URLs; a URL may contain a key."""
 
 
 def read_request(request: Request, *, is_single_reference: bool = False) -> tuple[Item, float | None]:
@@ -129,8 +129,8 @@ def parse_references(ground_truth: Any, field: str = "ground_truth") -> tuple[st
 def parse_single_reference(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
     """Return a ground truth as a single reference: a string unchanged, anything else as JSON; empty if there is none.
 
-    A list whose only element is a string that looks like a JSON object or array is treated as this string, because
-    data sets with a list column have such lists.
+    If the ground truth is a list with one string, and this string looks like a JSON object or array, the string is the
+    reference: data sets with a list column have such lists.
 
     Raises:
         RequestError: `ground_truth` is not JSON serializable.

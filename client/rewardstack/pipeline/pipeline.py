@@ -2,16 +2,18 @@
 
     requests ─ group by route ─► ErrorPolicy ► Prepare ► Cache ► Batch ► ScoreAndCache ► Scorer ─► scores, in order
 
-The pipeline groups requests by source and timeout, and calls the stages of each group's route. At the end it applies
-the error policy of the call or the route to samples without a score. The pipeline does not depend on a kind of service
-or on HTTP: see `scorers` and `transport`. The pipelines of a trainer and a server differ only in the scorers.
+The pipeline groups requests by source (`data_source`) and timeout, and calls the stages of each group's route. At the
+end, it applies the error policy of the call or the route to samples without a score. The pipeline does not depend on a
+kind of service or on HTTP: see `scorers` and `transport`. The pipelines of a trainer and a server differ only in the
+scorers.
 
 Stages (`pipeline.stages`) and scorers (`pipeline.scorer`) have the same signature, `async (samples, context) ->
 scores`. Each stage calls the next:
 
 - `ErrorPolicy` warns about samples without a score. Under the policy `lexical`, failed samples get substitute scores.
 - `Prepare` lets the scorer prepare each item. An invalid item gets the status `unscored` here.
-- `Cache` looks in this process's memory, then tries inline scoring (for scorers that need microseconds), then Redis.
+- `Cache` looks up scores in this process's memory, then scores inline if that takes only microseconds, then looks in
+  Redis.
 - `Batch` sends equal samples once, and forms batches (`core.batching`).
 - `ScoreAndCache` calls the scorer, and caches the scores of each batch, even if its callers have timed out.
 
@@ -212,9 +214,9 @@ class Pipeline:
         return await self._chain(route, route.target, source).fingerprint(self._context_with_limit(limit))
 
     def check_settings(self, source: str) -> None:
-        """Raise ConfigError if a setting is missing without which no sample of `source` can be scored.
+        """Raise ConfigError if a setting that every sample of `source` needs is missing.
 
-        Of a cascade or gate, only the first part scores every sample.
+        In a cascade or gate, only the first part is checked, because the other parts do not score every sample.
         """
         route = self.routes.find(source)
         if isinstance(route.target, Leaf):
@@ -225,7 +227,7 @@ class Pipeline:
             self.check_settings(part)
 
     def _context_with_limit(self, limit: float) -> Context:
-        """Return a context with a time limit in seconds, for requests that do not score."""
+        """Return a context with a time limit in seconds, for calls that do not score samples."""
         return Context(SharedDeadline(Deadline(limit, limit)), tenant=self._tenant)
 
     async def _group(self, requests: Sequence[Request], trace: Trace | None) -> tuple[dict[int, Score], Groups]:

@@ -28,7 +28,7 @@ class Context:
     """What a stage or scorer knows about the call besides its samples.
 
     Args:
-        deadline: deadline of the work, shared by all callers that wait for it. The pipeline sets it before it calls a
+        deadline: deadline of the work, which all waiting callers share. The pipeline sets this field before it calls a
             scorer.
         waiter_deadline: deadline to pass to a batcher: the caller's deadline, or the shared deadline of a batch.
         tenant: cache namespace of the caller.
@@ -62,7 +62,7 @@ class Context:
 
 
 class Scorer(ABC, Generic[P]):
-    """Scores samples with one service or function; `source`, `timeout` and `score` are required.
+    """Scores samples with one service or function; a subclass must define `source`, `timeout` and `score`.
 
     Attributes:
         source: the scorer's name in every `Score`, such as `rule:gsm8k`.
@@ -70,7 +70,7 @@ class Scorer(ABC, Generic[P]):
         on_error: policy for samples without a score, unless the route or the call overrides it.
         inline: returns the score of a prepared sample if that takes only microseconds, less than a Redis lookup.
             Otherwise, it returns the prepared sample, with intermediate results that `score` can reuse.
-        is_shaped: whether a reward server has applied the route's shaping already.
+        is_shaped: whether a reward server has already applied the route's `scale`, `shift` and `clip`.
         fallback: returns a substitute with status `fallback` for an item that the service did not score. It may take
             0.1 s, and runs in a thread.
         batch: returns the batch key of a prepared sample; None if the scorer does its own batching.

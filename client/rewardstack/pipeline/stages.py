@@ -116,8 +116,8 @@ class Chain(Generic[P]):
         return key.text if key is not None and key.deterministic else None
 
     def check_settings(self) -> None:
-        """Raise ConfigError if a setting is missing without which the scorer cannot score."""
-        with suppress(RequestError):  # the item lacks options, or its options are invalid
+        """Raise ConfigError if a setting that the scorer needs for every sample is missing."""
+        with suppress(RequestError):  # `FINGERPRINT_ITEM` may lack options, or have invalid ones
             self.scorer.prepare(FINGERPRINT_ITEM)
 
 

@@ -85,14 +85,14 @@ class RewardInferenceService:
         """Return the text of the judge's reply, unparsed.
 
         Args:
-            messages: the chat. Put a policy's text into a separate message or between fences, so that the judge can
-                distinguish it from your instructions.
+            messages: the chat. Put the response to be judged into a separate message or between fences, so that the
+                judge can distinguish it from your instructions.
             temperature: sampling temperature; 0 for greedy decoding.
             max_tokens: maximum length of the reply, in tokens.
             seconds: timeout in seconds.
 
         Raises:
-            ServiceError: `chat` raised this error, or the engine's reply has no message.
+            ServiceError: `chat` fails (see its errors), or the engine's reply has no message.
         """
         request_body = {"messages": list(messages), "temperature": temperature, "max_tokens": max_tokens}
         reply = await self.chat(request_body, seconds)

@@ -1,7 +1,7 @@
 """Run a vLLM engine as a Ray actor that serves vLLM's API without a port.
 
-The actor calls vLLM's web application in its own process. So chat templates, structured outputs, token probabilities,
-usage and errors are the same as with `vllm serve`. The service does not forward requests that change
+The actor calls vLLM's web application in its own process. Therefore chat templates, structured outputs, token
+probabilities, usage and errors are the same as with `vllm serve`. The service does not forward requests that change
 weights (`service.METHODS`).
 """
 

@@ -1,6 +1,6 @@
 """Composite routes: weighted sum, majority, gate and cascade. See `docs/routing.md` for their syntax.
 
-`on_part_error` says what happens if a part has no value:
+`on_part_error` says what happens if a part has no value (gates and cascades have more rules, see below):
 
 - `"fail"`: the composite has no value either, and is `failed` if a part failed, else `unscored`.
 - `"zero"`: the part counts as 0.
@@ -205,10 +205,10 @@ def part_routes(composite: Composite) -> tuple[str, ...]:
 
 
 def _first_missing(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
-    """Look for a part without a value, and return the composite's score for this case; None if all parts have values.
+    """Return the score that a part without a value gives the composite; None if all parts have values.
 
-    This score has no value either. Its status and reason are those of the first failed part; if no part failed, they
-    are those of the first unscored part.
+    This score has no value either. Its status and reason are those of the first failed part, or else of the first
+    unscored part.
     """
     for status in ("failed", "unscored"):
         for part, score in zip(parts, scores, strict=True):
@@ -218,7 +218,7 @@ def _first_missing(parts: Sequence[Part], scores: Sequence[Score]) -> Score | No
 
 
 def _without_value(part: Part, score: Score) -> Score:
-    """Return a score for the composite. It has no value; its status and reason come from the part's `score`."""
+    """Return a score without a value for the composite, with the status and reason of the part's `score`."""
     return Score(None, score.status, f"{part.route}: {score.reason}", score.source, field=score.field)
 
 

@@ -34,13 +34,13 @@ DEFAULT_GROUP_LIMIT = 64
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The way in which a judge compares the members of a group: the responses to one problem.
+    """How a judge compares the members of a group, i.e. the responses to one problem.
 
     Args:
         mode: `listwise` for all members in one request, `pairwise` for two members per request.
         pairs: which pairs are compared. `all`: each member with every other member. `circular`: each member with the
             next one, and the last member with the first.
-        orders: number of orders in which members are shown; 2 to judge each list or pair in reverse order, too.
+        orders: 1 to judge each list or pair in one order; 2 to judge it in the reverse order, too.
         group_size: number of members to wait for, across calls; None to compare the members of the same call.
         group_wait: seconds to wait for the members; None for half of the judge's timeout.
         max_group_size: maximum number of members.

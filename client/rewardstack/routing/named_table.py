@@ -72,7 +72,7 @@ class NamedTable:
             raise RouteError(str(error), error.field) from None
 
     def api_key_env(self, advice: str) -> str:
-        """Return the environment variable that holds the key; empty if the field is missing.
+        """Return the name of the environment variable that holds the key; empty if the field is missing.
 
         Args:
             advice: end of the error message if the table has `api_key_env`, but no `base_url`. This text names the

@@ -19,7 +19,7 @@ KIND = "reward_models"
 REWARD_MODEL = "reward_model"
 """The built-in route to the reward model at `REWARD_MODEL_SERVER_URL`."""
 DEFAULT_FLOOR = -20.0
-"""Value of a response that is too long for the model of the route `REWARD_MODEL`; lower than most logits."""
+"""The `floor` of the route `REWARD_MODEL`: the value of a response that is too long; lower than most logits."""
 FIELDS = (
     *("base_url", "model", "api_key_env", "api", "template", "outputs", "activation", "steps"),
     *(*SHAPING, "floor", "on_error"),

@@ -23,7 +23,7 @@ RULES = (
     *("code", "json_schema", "length", "overlong", "regex_format", "repetition"),
     *("example_coding", "example_math", "example_safety"),
 )
-"""The reward functions of every reward server; a test compares this list with the registry."""
+"""The reward functions that every reward server has; a test compares this list with the server's registry."""
 RULE_OPTIONS = (
     *("method", "format_score", "ngram_size", "repetition_unit", "pattern", "pattern_match", "schema"),
     *("target_length", "min_length", "max_length", "length_buffer", "length_unit"),
@@ -31,7 +31,7 @@ RULE_OPTIONS = (
     *("completion_tokens", "max_response_length", "overlong_buffer", "overlong_penalty"),
     *("score", "time_limit", "memory_mb", "compare", "max_tests", "language", "extract"),
 )
-"""The fields of `extra_info` that the functions in `RULES` read; a test compares this list with the registry."""
+"""The fields of `extra_info` that the functions in `RULES` read; a test compares them with the server's registry."""
 CODE = "code"
 """The reward function that runs programs. Its ground truth is one set of tests, not a list of references."""
 MAX_CACHED = 4096
@@ -175,7 +175,7 @@ class RouteTable:
     def check_judges(self) -> None:
         """Raise RouteError if a composite uses a judge twice, or a cascade sets `agreement` for a part without votes.
 
-        Of the scorers, only judges have votes.
+        Only judges have votes.
         """
         for route in self:
             if not isinstance(route.target, Leaf):
@@ -224,9 +224,9 @@ class RouteTable:
         return self._find(source).route
 
     def has_single_reference(self, source: str) -> bool:
-        """Return whether a ground truth that is a list is one reference; if not, each of its items is a reference.
+        """Return whether a list in `ground_truth` is a single reference, instead of one reference per item.
 
-        For example, a list of tests is one reference of the reward function `code`.
+        For example, a list of tests is a single reference for the reward function `code`.
         """
         return self._find(source).has_single_reference
 

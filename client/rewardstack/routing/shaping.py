@@ -20,8 +20,8 @@ NOT_NEGATIVE: Bounds = (0.0, math.inf)
 UNIT: Bounds = (0.0, 1.0)
 BELOW_ZERO: Bounds = (-math.inf, 1.0)
 FLOORED = -sys.float_info.max
-"""The value that a scorer returns for a response that a reward model cannot score, because the response is too long or
-has no steps. Shaping replaces this value by `floor`."""
+"""Placeholder for the value of a response that a reward model cannot score, because the response is too long or has no
+steps. Shaping replaces it by `floor`."""
 RULE_BOUNDS: dict[str, Bounds] = {"overlong": (-math.inf, 0.0)}
 """Bounds of reward functions with negative values. All other reward functions, including custom ones, are assumed to
 have the bounds `NOT_NEGATIVE`."""
@@ -122,7 +122,7 @@ def _sum_bounds(composite: WeightedSum, parts: Sequence[Bounds]) -> Bounds:
         (part.weight, part_bounds) for part, part_bounds in zip(composite.parts, parts, strict=True) if part.weight
     ]
     if composite.on_part_error == "skip" and weighted:
-        # If only one part has a value, it gets the weight of all parts. This can happen to each part.
+        # Each part may be the only one with a value, and then gets the weight of all parts.
         total_weight = sum(weight for weight, _ in weighted)
         low, high = min(low for _, (low, _) in weighted), max(high for _, (_, high) in weighted)
         return total_weight * low, total_weight * high

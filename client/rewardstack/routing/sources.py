@@ -26,8 +26,8 @@ DATA_SOURCES: Mapping[str, str] = {
     "numina_olympiads": "math",
     **dict.fromkeys(("codecontests", "apps", "codeforces", "taco", "livecodebench"), "code"),
 }
-"""The reward function for each data set. `math_dapo` and `math_dapo_reasoning` are not listed. The route `math` matches
-them, because their names begin with `math_`."""
+"""The reward function for each data set. `math_dapo` and `math_dapo_reasoning` are not listed, because the route `math`
+matches names that begin with `math_`."""
 PREFIXES: Mapping[str, str] = {"aime": "math"}
 """The reward function for each prefix of a data set's name."""
 

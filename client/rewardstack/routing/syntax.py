@@ -37,7 +37,7 @@ else:
 TABLES = ("routes", "judges", "reward_models")
 """The tables of a routes file."""
 KINDS = ("route", "sum", "majority", "gate", "cascade")
-"""The kinds of composites. Exactly one field of a route's table has one of these names; it contains the parts."""
+"""The kinds of composites. A route's table has exactly one field with one of these names; that field has the parts."""
 OPTIONS = {
     "route": (),
     "sum": ("weight",),
@@ -144,7 +144,7 @@ def parse_route(name: str, spec: object) -> Route:
 
     Args:
         name: the `data_source` that the route matches; a `data_source` that begins with `NAME_` matches too.
-        spec: another route's name, or a table with one of `KINDS`, and optionally `on_error` and fields of `SHAPING`.
+        spec: another route's name, or a table with one of the fields in `KINDS`, and optionally fields in `COMMON`.
 
     Raises:
         RouteError: the definition is malformed; the error names the field.

@@ -53,7 +53,7 @@ that is reported twice counts once.
 log = logging.getLogger(__name__)
 
 OnUsage = Callable[[str, Usage], None]
-"""Callback that receives a scorer's source and a change of its usage.
+"""Callback that receives a scorer's source and the amount by which the scorer's usage changes.
 
 When a request is sent, the change adds one to `requests` and one to `uncounted`. When the reply reports tokens, a
 second change adds these tokens and subtracts one from `uncounted`.

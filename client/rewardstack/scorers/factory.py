@@ -45,10 +45,10 @@ class Backends:
     """Creates scorers; owns the HTTP session and the endpoint pools that they share; belongs to one event loop.
 
     Args:
-        on_usage: callback that receives each change of the usage of model servers; None for no callback.
+        on_usage: called when a scorer sends a request to a model server, and when a reply reports tokens (`OnUsage`).
+            None for no callback.
         records_requests: whether to record requests and replies in the attribute `recording`.
-        shared_with: another object of this class, whose budgets and rate limits are used here, too. If None, this
-            object creates its own.
+        shared_with: another `Backends`, whose budgets and rate limits this object uses, too; None to create new ones.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class Backends:
     def scorers(
         self, settings: Settings, cache: ResultCache, tenant: str, routes: RouteTable, *, waits_for_groups: bool = True
     ) -> dict[str, MakeScorer]:
-        """Return, for each kind of scorer (`rule`, `judge`, `embedding`, `reward_model`), a function that creates it.
+        """Return a function that creates a scorer by name, for each kind: `rule`, `judge`, `embedding`, `reward_model`.
 
         Args:
             settings: the settings, with servers, keys and timeouts.
-            cache: the result cache; vectors and the usage of a run are stored in the same Redis.
+            cache: the result cache; its Redis also stores the vectors of texts and the usage of the run.
             tenant: cache namespace of the caller.
             routes: the routes, which define judges and reward models.
-            waits_for_groups: whether judges wait for members of a group that arrive in other calls.
+            waits_for_groups: whether judges that compare groups wait for group members that arrive in other calls.
         """
         return {
             "rule": partial(self._rule, settings),
@@ -132,7 +132,7 @@ class Backends:
         if urls_of_model(models[name], settings) or not settings.reward_server_urls:
             return scorer
         relay = self._relay(settings, scorer, name, READ_FIELDS, allows_server_url=False)
-        relay.is_shaped = True  # the server's own route of this name applies the shaping
+        relay.is_shaped = True  # the server's route of this name already applies scale, shift and clip
         return relay
 
     def _relay(
@@ -206,7 +206,7 @@ class Backends:
     def _new_meter(self, cache: ResultCache, settings: Settings) -> NewMeter:
         """Return a function that creates meters for the run's budget.
 
-        The limits of the budget are set to those in `settings`. If the budget exists already, its usage is kept.
+        The budget gets the limits in `settings`, and keeps its usage if it exists already.
         """
         with import_lock:
             from rewardstack.scorers.budget import Budget, Meter, ignore_usage
@@ -226,7 +226,7 @@ class Backends:
 
         Args:
             settings: the current settings.
-            kind: the kind of service, such as `judge:small`; identifies a pool whose URLs can change.
+            kind: the service, such as `judge:small`; identifies the pool if its URLs can change.
             place: returns the URLs and the key of this service, given the settings.
             refused_timeout: maximum time to wait while connections are refused, in seconds; None for no separate limit.
         """

@@ -28,8 +28,8 @@ JUDGE_FIELDS = (
     *(*JUDGE_OPTIONS, "problem", "messages", "rubrics", "images"),
     *("group_id", "group_size", "rollout_index"),
 )
-"""The fields that a `Relay` sends for a judge. A sample may have the task and the criteria in other fields;
-`Judge.portable` puts them into `problem` and `rubrics`."""
+"""The fields that a `Relay` sends to a reward server for a judge. If the task or the criteria are in other fields,
+`Judge.portable` moves them to `problem` and `rubrics`."""
 EMBEDDING_FIELDS = (
     *("length_penalty", "length_threshold"),
     *("prompt_name", "prompt_prefix", "truncate", "model", "model_name"),
@@ -41,7 +41,7 @@ KNOWN_FIELDS = tuple(sorted({*CLIENT_FIELDS, *FILTERS, "prompt", *RULE_OPTIONS, 
 MIN_LENGTH = 5
 """Minimum length of a name to check; shorter names are often similar to an option by chance."""
 RENAMED = {"template": "prompt_template", "template_path": "prompt_template_path"}
-"""Options that have one name in the judge tables of a routes file, and another one in `extra_info`."""
+"""Maps options in the judge tables of a routes file to their names in `extra_info`, if the names differ."""
 TRAINER_FIELDS = ("truncated", "n_samples", "num_samples")
 """Fields that trainers add, and that are similar to an option by chance."""
 MAX_NAMES = 500

@@ -86,8 +86,7 @@ class RateLimit:
         Args:
             reservation: the result of `admit` for the sample.
             requests: number of requests that were sent.
-            tokens: number of tokens that the sample used. If not all replies report tokens, it is None, and the
-                estimated number of tokens stays.
+            tokens: number of tokens that the sample used; None to keep the estimate, if not all replies report tokens.
         """
         if reservation.is_counted:
             self._add_to_sums(reservation, -1)

@@ -24,12 +24,12 @@ class Relayable(Scorer[P]):
 
     @abstractmethod
     def prepare(self, item: Item, destination: Destination | None = None) -> P | Score:
-        """Prepare an item.
+        """Return the prepared sample of an item, or its score if no service is needed.
 
         Args:
             item: the item.
-            destination: the server that scores the item. If None, the server that the item names is used. If the item
-                does not name a server, the server in the environment is used.
+            destination: the server that scores the item. If None, it is the server that the item names, or else the
+                configured server.
         """
 
     @abstractmethod
@@ -61,8 +61,8 @@ class RelayedSample(Generic[P]):
 class Relay(Scorer[RelayedSample[P]]):
     """Sends a scorer's samples to a reward server, because the environment sets no URL of the scorer's service.
 
-    A sample can name its own server of this service, such as a judge, in `server_url`; the scorer then uses that server
-    directly. All other samples have no cache key here, because the reward server caches their scores.
+    A sample can name its own server, such as a judge, in `server_url`; the scorer then uses that server directly. All
+    other samples have no cache key here, because the reward server caches their scores.
 
     Args:
         scorer: the scorer that uses the service directly.
@@ -108,8 +108,8 @@ class Relay(Scorer[RelayedSample[P]]):
     def batch(self, sample: RelayedSample[P]) -> BatchKey:
         """Return the scorer's batch key, but with larger batches for samples that go to the reward server.
 
-        The reward server limits the concurrency itself. If a judge compares the members of a group, the group is one
-        batch and is sent in one request.
+        The reward server itself limits how many samples it scores at a time. If a judge compares the members of a
+        group, the group is one batch, which is sent in one request.
         """
         key = self._scorer.batch(sample.prepared)
         if sample.item is None:
@@ -119,7 +119,7 @@ class Relay(Scorer[RelayedSample[P]]):
         return key._replace(size=BATCH, name=("relayed", key.name), max_in_flight=key.max_in_flight * BATCH)
 
     async def quote(self, samples: Sequence[RelayedSample[P]], context: Context) -> Usage:
-        """Return the usage as `estimate` does, because this process can access neither the service nor its cache."""
+        """Return the estimated usage, because this process can access neither the service nor its cache."""
         return self._scorer.estimate([sample.prepared for sample in samples])
 
     async def keys(self, samples: Sequence[RelayedSample[P]], context: Context) -> list[Key | None]:

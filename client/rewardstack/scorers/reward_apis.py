@@ -1,6 +1,6 @@
 """HTTP APIs of reward model servers other than vLLM: TEI, OpenRLHF's `serve_rm`, and SGLang.
 
-These servers receive a sample as one text. The requests follow the sources of TEI (Text Embeddings Inference) 1.8,
+These servers receive a sample as one text. The requests follow the source code of TEI (Text Embeddings Inference) 1.8,
 OpenRLHF 0.8 and SGLang 0.5, and are tested against fake servers.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 from rewardstack.errors import ReplyError
 
 TOO_LONG = ("must have less than", "longer than the model's context", "exceeds the maximum allowed length")
-"""Phrases in the errors of TEI and SGLang about a text that is too long; `serve_rm` truncates the text."""
+"""Phrases in the errors of TEI and SGLang about a text that is too long; `serve_rm` truncates such a text."""
 PLACEHOLDER = re.compile(r"\{(PROBLEM|CANDIDATE_SOLUTION)\}")
 LABEL = re.compile(r"LABEL_(\d+)")
 
@@ -73,7 +73,7 @@ APIS: Mapping[str, TextApi] = {
         lambda reply: reply["data"][0]["embedding"][-1:],
     ),
 }
-"""Maps each value of `api`, a field of reward models in the routes file, to the API that it selects."""
+"""Maps each value of a reward model's field `api` in the routes file, except `vllm`, to the API that it selects."""
 
 
 def render(template: str, problem: str, candidate: str) -> str:

@@ -50,7 +50,7 @@ CONVERSATION = ("messages", "prompt")
 READ_FIELDS = (*CONVERSATION, "problem", "question")
 """All fields of `extra_info` that a reward model reads."""
 RAW_LOGITS = {"use_activation": False, "activation": False}
-"""Request fields for raw logits; the name depends on the vLLM version, and vLLM ignores the other name."""
+"""Request fields for raw logits. The name of the field depends on vLLM's version, and vLLM ignores unknown names."""
 TEST_CONVERSATION = [{"role": "user", "content": "What is 6 times 7?"}, {"role": "assistant", "content": "42"}]
 """Conversation that `_check_raw_logits` sends to test a server."""
 TRUSTED_ROLES = ("system", "developer", "user")
@@ -115,10 +115,10 @@ class RewardModelScorer(Relayable[Sample]):
         self._raw_checks: dict[tuple[Destination, str], asyncio.Lock | None] = {}  # None after the test is passed
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
-        """Return the request for the item, or a score without a request.
+        """Return the request for the item, or its score if no request is needed.
 
-        A process reward model gives a response without steps the value `FLOORED`, which the route's shaping replaces.
-        If `destination` is set, the result is always a request, because the reward server scores the item.
+        For a process reward model, a response without steps gets the value `FLOORED`, which the route replaces with its
+        `floor`. If `destination` is set, always return a request, because the reward server scores the item.
 
         Args:
             item: the item.
@@ -142,7 +142,7 @@ class RewardModelScorer(Relayable[Sample]):
         return Sample(destination, (*before, ("assistant", "".join(text + steps.tag for text in texts))), len(texts))
 
     async def keys(self, samples: Sequence[Sample], context: Context) -> list[Key | None]:
-        """Return a cache key for each sample; None for each if the name of the weights is unknown (`_weights_name`)."""
+        """Return a cache key for each sample; all are None if the name of the weights is unknown (`_weights_name`)."""
         [destination] = {sample.destination for sample in samples}
         if (root := await self._weights_name(destination, context.deadline)) is None:
             return [None] * len(samples)
@@ -196,7 +196,7 @@ class RewardModelScorer(Relayable[Sample]):
         return {"servers": list(sample.destination.urls), "messages": messages, **self._model.score_definition}
 
     def portable(self, item: Item, sample: Sample) -> Item:
-        """Return the item with only the conversation in `extra_info`, in plain JSON types."""
+        """Return the item without references; its `extra_info` has only the conversation, in plain JSON types."""
         extra = {name: plain(item.extra[name]) for name in READ_FIELDS if name in item.extra}
         return replace(item, references=(), extra=extra)
 
@@ -355,7 +355,7 @@ def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def split_steps(response: str, steps: Steps) -> list[str]:
-    """Return the steps of a response; step tags that the policy wrote are removed, so they cannot add steps."""
+    """Return the steps of a response; step tags that the policy wrote are removed, so that they add no steps."""
     while steps.tag in response:
         response = response.replace(steps.tag, "")
     return [neutralize(text.strip()) for text in response.split(steps.separator) if text.strip()]

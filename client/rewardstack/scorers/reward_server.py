@@ -1,8 +1,7 @@
 """Score batches of samples on a reward server (`POST /v1/score`).
 
-`RemoteRule` scores with a reward function of the server. `GET /v1/reward_types` lists the server's functions. The list
-has, for each function, a fingerprint, which is part of cache keys, and the fields of `extra_info` that the function
-reads. Only these fields are sent.
+`RemoteRule` scores with a reward function of the server. `GET /v1/reward_types` describes each function: its
+fingerprint (for cache keys), its range, and the fields of `extra_info` that it reads. Only these fields are sent.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ PROBE = json.dumps({"items": []}).encode()
 """Body of a cheap request that tests an endpoint before real requests are sent to it."""
 TOO_LARGE = 413
 COMMON_FIELDS = frozenset({"prompt", "problem", "question", "data_source"})
-"""Fields that many functions read, but that samples often do not have. So if one of them is missing in a sample, this
-does not cause a warning about a misspelled field."""
+"""Fields that many functions read, but that samples often lack. If one is missing, no other field is taken for a
+misspelling of it."""
 EXPLAIN = "/v1/explain"
 """API path that scores and explains one sample; older servers do not have it."""
 
@@ -85,7 +84,7 @@ class RewardServers:
     Args:
         settings: the settings, with the environment's servers.
         find_pool: returns the pool of endpoints for URLs and a key.
-        reward_types: the function descriptions by server, fetched on first use.
+        reward_types: cache of each server's function descriptions, which are fetched on first use.
     """
 
     def __init__(self, settings: Settings, find_pool: FindPool, reward_types: Discovery[Hashable, Any]) -> None:
@@ -105,11 +104,11 @@ class RewardServers:
             name: the function's name.
             destination: the server.
             context: the deadline.
-            wait: maximum seconds to wait for a first answer.
+            wait: maximum seconds to wait if no earlier answer is cached.
 
         Raises:
             DeadlineError: the server did not answer in time.
-            UnknownSourceError: the server does not have the function; the error lists the functions that it has.
+            UnknownSourceError: the server does not have the function; the error lists the server's functions.
         """
         started_at = time.monotonic()
 
@@ -148,15 +147,14 @@ class RewardServers:
             destination: the server and the key.
             items: at most `BATCH` items, or a group.
             fields: fields of `extra_info` to send; `("*",)` for all.
-            context: context of the batch; if it has a trace, the server also explains the score of the first item.
+            context: context of the batch. With a trace, there is only one item, and the server also explains its score.
             is_group: whether the items are a group, which must be scored in one request.
 
         Raises:
             DeadlineError, ReplyError: the server did not score the items.
             RejectedError: the server refuses the key or the items.
             UnknownSourceError: the server does not have the source.
-            SettingsError: no reward server answers under the URL, or the items have programs, and the server does not
-                run programs.
+            SettingsError: the URL is not that of a reward server, or the items have programs and the server runs none.
             BudgetError: the server has used up the budget of its run.
         """
         records = [self._encode_item(source, item, fields) for item in items]
@@ -176,7 +174,7 @@ class RewardServers:
         has_path = any(urlsplit(url).path for url in destination.urls)
         if error.complaint.startswith(NO_ENDPOINT) or (error.is_misplaced and has_path):
             return self._servers.wrong_url_error(error, destination)
-        if error.is_misplaced:  # not a reward server, or a proxy that forwards only some of its paths
+        if error.is_misplaced:  # not a reward server, or a proxy that forwards only some paths
             return RejectedError(str(self._servers.wrong_url_error(error, destination)), error.status)
         return UnknownSourceError(str(error), "data_source")
 
@@ -242,9 +240,10 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         return BatchKey(BATCH, sample[1])
 
     async def keys(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Key | None]:
-        """Return the cache keys; None for samples whose server did not describe the function, if there are others.
+        """Return a cache key for each sample; None if the sample's server did not describe the function.
 
-        The server computes the same keys for these samples.
+        If one of several servers fails, its samples get None; if the only server fails, its error is raised.
+        Samples without a key can still be in the server's own cache, which has the same keys.
 
         Raises:
             ServiceError, ConfigError: see `RewardServers.get_reward_type`.
@@ -266,7 +265,7 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
     async def _find_reward_types(
         self, destinations: Sequence[Destination], context: Context
     ) -> dict[Destination, RewardType]:
-        """Return each server's description of the function; leave out servers that failed, if there are others."""
+        """Return each server's description of the function; if there are several servers, leave out those that fail."""
         is_one = len(destinations) == 1
         # A server that is down does not delay the samples of the others.
         wait = math.inf if is_one else optional_wait(context.deadline)
@@ -372,7 +371,7 @@ async def _explain(
     """Return a sample's score and add the steps of its explanation to `trace`.
 
     Return None if the server does not support explanations, or if its explanation reports an error instead of a score.
-    The caller then requests the score without explanation, which raises the error.
+    The caller then requests the score without an explanation; if there was an error, this request raises it.
     """
     with import_lock:
         from rewardstack.core.steps import read_steps

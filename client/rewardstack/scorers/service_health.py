@@ -58,7 +58,7 @@ class _Check(NamedTuple):
 
 
 async def service_health(settings: Settings, routes: RouteTable) -> list[ServiceHealth]:
-    """Check all URLs of judges, reward models and the embedding server concurrently.
+    """Return the health of each URL of judges, reward models and the embedding server, checked concurrently.
 
     Args:
         settings: the environment's settings.

@@ -42,12 +42,12 @@ def first_present(values: Iterable[Any]) -> Any:
 
 
 def merge_options(extra: Any, defaults: Mapping[str, Any] = NO_OPTIONS) -> Any:
-    """Return the `extra_info` of a sample.
+    """Return a row's `extra_info` without null and NaN fields, with `defaults` for missing fields.
 
     Args:
-        extra: the row's `extra_info`, or None. Null and NaN fields count as missing, because in Parquet each row has
-            the fields of all rows. A value that is not a mapping is returned unchanged; scoring then reports the error.
-        defaults: fields to add if `extra` does not have them.
+        extra: the row's `extra_info`, or None. Null and NaN fields are left out, because in Parquet each row has the
+            fields of all rows. A value that is not a mapping is returned unchanged; scoring then reports the error.
+        defaults: fields to add if they are missing in `extra`.
     """
     options = NO_OPTIONS if is_missing(extra) else extra
     if not isinstance(options, Mapping):

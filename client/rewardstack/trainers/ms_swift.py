@@ -65,7 +65,7 @@ def register(
 def reward(name: str, columns: Columns, on_error: OnError, timeout: float | None) -> Reward:
     """Return the async reward function that `register` registers.
 
-    The function raises a ScoringError that names the row and the cause if a row has no reward.
+    If a row has no reward, the function raises a ScoringError that names the row and the cause.
 
     Args:
         name: the reward's name.

@@ -151,7 +151,7 @@ async def _scores(
 ) -> Sequence[Score | Exception]:
     """Return a score, a ScoringError or a FailureRateError for each request.
 
-    Errors are returned instead of raised. After an exception, the batcher would send each request of the batch again.
+    These errors are returned, because after an exception the batcher would send each request of the batch again.
     """
     on_error, timeout = calls[0][1]
     try:

@@ -65,8 +65,8 @@ class RewardManager(NaiveRewardManager):
         arguments: as for `NaiveRewardManager`.
 
     Raises:
-        SettingsError: there is more than one worker, or `reward.mask_failed` is set for a trainer
-            other than verl's V1 trainer.
+        SettingsError: the number of workers is not 1, or `reward.mask_failed` is set for a trainer other than verl's
+            V1 trainer.
     """
 
     def __init__(self, config: Any, *arguments: Any, **named: Any) -> None:

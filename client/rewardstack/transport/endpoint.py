@@ -1,6 +1,6 @@
 """One URL of a service: sends requests, and tracks the state of the endpoint.
 
-The state is the concurrency limit (`Limiter`), the failure in progress (`EndpointFailure`), invalid replies
+The state is the concurrency limit (`Limiter`), the current failure (`EndpointFailure`), invalid replies
 (`ReplyFaults`), the replicas behind a gateway (`Replicas`) and the recent latency (`LatencyTracker`).
 
 A liveness probe tests a server that accepts requests but does not answer. A request that takes far longer than recent
@@ -48,8 +48,8 @@ LOG_AFTER = 3.0
 MIN_STUCK = 2.0
 """Minimum seconds after which a request counts as stuck."""
 FIRST_STUCK = 10.0
-"""Seconds after which a request counts as stuck if no request with its path was answered yet. The usual latency of the
-path is then unknown. If half of the request's timeout is shorter, it is used instead."""
+"""Seconds after which a request counts as stuck if no request with its path was answered yet, so that the usual latency
+of the path is unknown. Half of the request's timeout is used instead if it is shorter."""
 RECHECK_INTERVAL = 0.5
 """Seconds until the next check of a stuck request that cannot be hedged yet."""
 STUCK_FACTOR = 2.0
@@ -94,11 +94,10 @@ class LatencyTracker:
 
 
 class Attempt:
-    """An attempt to send a request, in the caller's task.
+    """An attempt to send a request, in the caller's task: a task per attempt would double the overhead of a request.
 
     The attempt cancels the caller's task on a timeout, when the endpoint hangs, or when the hedge is answered first.
-    `hedge_result` then returns or raises the outcome. A separate task per attempt would double the overhead of a
-    request.
+    The caller then gets the outcome from `hedge_result`, which returns or raises it.
 
     Args:
         endpoint: the endpoint that receives the request.
@@ -219,7 +218,7 @@ class Attempt:
 class EndpointFailure:
     """A failure of an endpoint, from the first error to the next answer.
 
-    It is logged if it lasts longer than `LOG_AFTER` while a caller waits for the service.
+    It is logged if it lasts longer than `LOG_AFTER` seconds while a caller waits for the service.
 
     Times are on `time.monotonic()`.
 
@@ -230,7 +229,7 @@ class EndpointFailure:
         last_error_at: time of the last error.
 
     Args:
-        describe_wait: returns for how long callers wait for the service at most; empty if no caller waits.
+        describe_wait: returns the longest time that callers still wait ("for up to 30 s"); empty if no caller waits.
     """
 
     def __init__(self, describe_wait: Callable[[], str]) -> None:
@@ -294,12 +293,12 @@ class Endpoint:
         ceiling: maximum number of requests in flight.
         session: HTTP session.
         latency: latency tracker, which all endpoints of the service share.
-        describe_wait: returns for how long callers wait for the service at most; empty if no caller waits.
-        may_eject: returns whether enough other endpoints are available, so that an endpoint may be ejected.
+        describe_wait: returns the longest time that callers still wait ("for up to 30 s"); empty if no caller waits.
+        may_eject: returns whether an endpoint may be ejected, because enough other endpoints are available.
         has_others: returns whether the service has other endpoints.
         on_stall: called when a request times out, to start probes.
-        moves: whether the service may move. Then a server that rejects the key counts as unreachable, because it may
-            belong to another job that now uses the address.
+        moves: whether the service may move to another address. Then a server that rejects the key counts as
+            unreachable, because it may belong to another job that now uses the old address.
 
     Raises:
         SettingsError: the proxy that the environment sets for the URL is not an HTTP proxy.
@@ -389,7 +388,7 @@ class Endpoint:
         return self._timeout_cause
 
     def record_refusals(self, message: Message, since: float) -> None:
-        """Record that this endpoint has accepted no request for a whole timeout, if its last reply was an overload.
+        """Record a stall if the current failure is an overload: the endpoint accepted no request for a whole timeout.
 
         Args:
             message: the request that timed out.

@@ -12,16 +12,16 @@ again if a caller with more time has joined the call meanwhile.
    Failover does not use the retry budget.
 3. **Overload**: if no endpoint is left, the request is retried until the deadline; the limiters control the pace. A
    `Retry-After` beyond the deadline ends the request.
-4. **Outage**: requests wait for at most one timeout from the start of the outage. Later requests fail fast until a
-   background probe succeeds (`outage`).
+4. **Outage**: the timeout of each request counts from the start of the outage. Once it has passed, requests fail fast
+   until a background probe succeeds (`outage`).
 5. **Invalid replies** are retried `max_retries` times with growing pauses. A retry budget limits these retries to a
    tenth of all requests, plus ten. While an endpoint gives invalid replies to all requests, it gets only one retry at a
    time, as a trial; once a request succeeds, all retries continue. Behind our gateway, a retry is addressed to another
    replica by number, and does not use the budget.
 6. **Rejections** are final. If the key, path or model is rejected, all endpoints are tried first (twice after a 404).
-7. **Ejection**, as in Envoy's outlier detection: an endpoint is not used for a growing interval after three failures in
-   a row, or ten replies 429, 503 or 529 in a row. At most half of the endpoints are ejected. After the interval, a
-   probe and a single request test for recovery.
+7. **Ejection**, as in Envoy's outlier detection: after three failures in a row, or ten replies with status 429, 503 or
+   529 in a row, an endpoint is not used for an interval that grows with each ejection. At most half of the endpoints
+   are ejected. After the interval, a probe and a single request test for recovery.
 8. **Hedging**: a stuck request is sent again, which uses the retry budget. The budget is refunded if the hedge is
    answered first. While the budget is empty, up to one hedge per second is still sent.
 """
@@ -59,13 +59,12 @@ RETRY_SHARE = 0.1
 RETRY_RESERVE = 10.0
 """Initial retry budget, in retries."""
 MAX_EXCESS_HEDGES = 3
-"""Number of requests by which hedges may exceed an endpoint's limit. They may exceed it, because stuck requests may
-hold all slots."""
+"""Number of requests by which hedges may exceed an endpoint's limit, because stuck requests may hold all its slots."""
 HEDGE_INTERVAL = 1.0
 """Seconds between hedges while the retry budget is empty. Without hedges, requests to a server that hangs would wait
 until their timeout, because only new requests refill the budget."""
 LOADING_PAUSE = 2.5
-"""Seconds to wait before the retry after a 404. The model may still be loading."""
+"""Seconds to wait before the retry after a 404, because the model may still be loading."""
 NOT_FOUND = 404
 """HTTP status for an unknown path or model."""
 NOTHING_SENT = "the timeout ended before a request was sent; raise it"
@@ -112,7 +111,7 @@ class EndpointPool:
         ceiling: maximum number of requests in flight to one endpoint.
         max_retries: maximum number of retries of a request after invalid replies.
         find_location: returns the current URLs and key of a service that may move; None for fixed URLs.
-        refused_timeout: seconds to wait while connections are refused; ignored if the service may move.
+        refused_timeout: maximum seconds to wait while connections are refused; ignored if the service may move.
     """
 
     def __init__(
@@ -162,9 +161,11 @@ class EndpointPool:
 
         Raises:
             DeadlineError: no valid answer came in time; the message has the last error.
-            UnreachableError: the service has been down or stalled for at least the timeout of the call.
+            UnreachableError: the service has been down or stalled for about the timeout of the call, or has refused
+                connections for `refused_timeout`.
+            OverloadError: the request was the trial of a stalled service (`Outage`), which refused it.
             RejectedError: the service rejected the request.
-            ReplyError: all retries got invalid replies.
+            ReplyError: the reply is invalid, and no retry is left.
             BudgetError: `message.admit` does not allow an attempt.
         """
         self._budget.earn()
@@ -339,7 +340,7 @@ class EndpointPool:
             await reply_faults.wait(left)
 
     def _start_hedge(self, stuck: Endpoint, message: Message, timeout: AttemptTimeout) -> asyncio.Task[Any] | None:
-        """Send a stuck request again to the least loaded endpoint.
+        """Send a stuck request again to the least loaded endpoint, and return the task of this hedge.
 
         Return None if no endpoint has a free slot, or the retry budget is empty.
 
@@ -454,7 +455,7 @@ class EndpointPool:
         raise UnreachableError(f"{cause}; unavailable for {down:.1f} s, failing fast until a health probe succeeds")
 
     def _timeout_error(self, failures: Failures | None) -> DeadlineError:
-        """Return the error about a request that was not answered in time; record endpoints that only refused it."""
+        """Return the error about a request that was not answered in time; record stalls of overloaded endpoints."""
         if failures is not None:
             for endpoint in self._endpoints:
                 endpoint.record_refusals(failures.message, failures.since)
@@ -472,7 +473,7 @@ class EndpointPool:
         return "; ".join(causes) or NOTHING_SENT
 
     def _describe_wait(self) -> str:
-        """Return for how long callers still wait for the service at most; empty if no caller waits."""
+        """Return the longest time that callers still wait, e.g. "for up to 30 s"; empty if no caller waits."""
         endpoints = (*self._endpoints, *self._retired)
         if not self._queue and not any(endpoint.in_flight for endpoint in endpoints):
             return ""

@@ -245,7 +245,7 @@ def _to_service_error(error: aiohttp.ClientError | OSError, display: str, target
     """Return the typed error for a failed connection or an incomplete reply.
 
     Args:
-        error: the error of the client or the system.
+        error: the error of aiohttp or of the operating system.
         display: the URL for messages.
         target: what the connection goes to: `host` or `proxy`.
     """

@@ -1,8 +1,8 @@
 """Concurrency limit and circuit breaker of one endpoint: additive increase, multiplicative decrease (AIMD).
 
-The limit starts at `FIRST_LIMIT`. It rises by one with each success, and doubles whenever all slots have been taken for
-`GROWTH_SECONDS`, until the ceiling or the first failure. A server that refuses what exceeds its limit does so at once,
-so it refuses few requests, and a server that takes long for each request gets many at once all the same.
+The limit starts at `FIRST_LIMIT`. Until the first failure, it rises by one with each success, and doubles every
+`GROWTH_SECONDS` while all slots are taken; it never exceeds the ceiling. A slow server thus soon gets many requests.
+A server that refuses excess requests gets few of them, because its first refusal comes before the limit doubles.
 
 An overload reply (`message.LIMITING`) halves the limit, but at most once per round trip. If even fewer requests are
 still in flight, the limit falls to their number. Successes then raise the limit by one request per round trip.
@@ -21,7 +21,8 @@ import time
 FIRST_LIMIT = 64
 """Number of requests in flight from which the limit starts."""
 GROWTH_SECONDS = 0.2
-"""Seconds without a free slot and without a failure after which the limit doubles."""
+"""Minimum seconds between two doublings of the limit, and from the moment when all slots are first taken to the first
+doubling."""
 BACKOFF_FIRST = 0.2
 BACKOFF_MAX = 5.0
 """Upper bounds of the first pause and of all pauses, in seconds; see `backoff`."""
@@ -37,7 +38,7 @@ OVERLOADS_TO_OPEN = 10
 
 
 def backoff(first: float, maximum: float, times: int) -> float:
-    """Return the seconds of a pause: 50 % to 100 % of `first`, doubled `times` times and limited to `maximum`."""
+    """Return a random pause in seconds: 50 % to 100 % of `first * 2**min(times, 10)`, which is limited to `maximum`."""
     return min(first * 2.0 ** min(times, 10), maximum) * random.uniform(0.5, 1.0)
 
 
@@ -47,7 +48,8 @@ class Limiter:
     Attributes:
         paused_until: end of the last pause, on `time.monotonic()`; 0 for none.
         pauses: number of pauses since the last success.
-        grows_at: when the limit doubles, on `time.monotonic()`: infinity for never, 0 until all slots are taken.
+        grows_at: when the limit may double, on `time.monotonic()`. Infinity for never; 0 until all slots are first
+            taken.
 
     Args:
         ceiling: maximum number of requests in flight, the upper bound of the limit.
@@ -91,7 +93,7 @@ class Limiter:
         return not self.paused_until or time.monotonic() >= self.paused_until
 
     def _grow(self) -> bool:
-        """Double the limit if all slots have been taken for `GROWTH_SECONDS`; return whether it was doubled."""
+        """Double a limit whose slots are all taken, at most every `GROWTH_SECONDS`; return whether it was doubled."""
         if self.grows_at == math.inf:
             return False
         now = time.monotonic()

@@ -1,13 +1,13 @@
 """Limits how long calls wait during an outage of a service, and detects its recovery.
 
-An outage costs one timeout in total. Later calls fail fast while a background task probes the endpoints. An endpoint is
-unavailable in one of two ways:
+The timeout of each call counts from the start of the outage. Once it has passed, calls fail fast while a background
+task probes the endpoints. An endpoint is unavailable in one of two ways:
 
 - Down (`EndpointFailure.down_since`): it recovers with an answer to `GET /health`.
 - Stalled (`Stall`): it is up, but for a whole timeout, it left requests of one HTTP method unanswered or refused all of
-  them as overload. It recovers with another answer to a request of this method. The background probe is a cheap request
-  if there is one. Otherwise, it is the request that timed out. This request may have caused the stall, so a request of
-  a caller is also sent as a trial, at growing intervals.
+  them as overload. Any answer to a request of this method ends the stall, except an overload. The background probe is a
+  cheap request or, if there is none, the request that timed out. That request may have caused the stall, so requests of
+  callers are then also sent as trials, one at a time and at growing intervals.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PROBING_TIMEOUT = 600.0
 OUTDATED_AFTER = 10.0
 """Age in seconds at which a failure is outdated; a call then waits for a new probe, for at most `PROBE_TIMEOUT`."""
 REPEAT_AFTER = 5.0
-"""Seconds before a request that timed out is sent again as a probe."""
+"""Seconds from the time when a trial is due until the request that timed out may be sent again as a probe."""
 MAX_GAP = 0.5
 """A stall continues if the next request that times out was sent at most this many seconds after the last timeout.
 Otherwise, a new stall begins."""
@@ -48,7 +48,7 @@ longer sent to a stalled service."""
 
 
 class Stall:
-    """An endpoint that is up, but leaves requests of one HTTP method unanswered, or refuses all of them as overload.
+    """The stall of an endpoint that leaves requests of one HTTP method unanswered, or refuses all of them as overload.
 
     Attributes:
         probe: request that tests whether the stall is over.
@@ -71,7 +71,7 @@ class Stall:
 
     @property
     def seconds(self) -> float:
-        """Seconds for which requests have been unanswered; 0 if the stall is over."""
+        """Seconds from the start of the stall to the last timeout; 0 if the stall is over."""
         return self._last_timeout_at - self._since if self.is_active else 0.0
 
     @property
@@ -168,7 +168,7 @@ class Outage:
         """Raise if all available endpoints are stalled, unless this request should test for recovery.
 
         Returns:
-            Whether the request is such a trial.
+            Whether the request is sent as a trial that tests for recovery.
 
         Raises:
             UnreachableError: all available endpoints have been stalled for at least `MIN_SHARE` of the call's timeout.

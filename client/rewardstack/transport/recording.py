@@ -13,8 +13,8 @@ from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.message import Message
 
 MAX_BYTES = 2**23
-"""Maximum total size of the recorded bodies, in bytes. It is needed because the requests for a judge's votes repeat the
-same long text."""
+"""Maximum total size of the recorded bodies, in bytes. A limit is needed, because the requests for a judge's votes all
+repeat the same long text."""
 
 
 class Recording:
@@ -42,7 +42,7 @@ class Recording:
     def take(self) -> list[Exchange]:
         """Remove and return the exchanges recorded since `take` was last called.
 
-        In a part of a composite, these are only the exchanges of that part.
+        In a part of a composite route, these are only the exchanges of that part.
         """
         recorded = self._recorded()
         taken = recorded[:]

@@ -20,13 +20,13 @@ FAULTS_EXPIRE_AFTER = 30.0
 """Seconds without an invalid reply after which earlier invalid replies no longer count."""
 
 REPLICA_NUMBERS = tuple(map(str, range(1, 9)))
-"""All replica numbers. One server can have several of these numbers."""
+"""All numbers that address replicas; several numbers may address the same server."""
 
 
 class ReplyFaults:
     """The invalid replies of an endpoint since its last valid reply.
 
-    These are `ReplyError`s, and rejections of the key, path or model.
+    Rejections of the key, path or model count as invalid replies, too.
 
     After `FAULTY_AFTER` invalid replies, the endpoint is faulty. Then only one request at a time is retried, as a
     trial, with growing pauses.

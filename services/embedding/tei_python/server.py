@@ -1,4 +1,4 @@
-"""Serve the embedding routes of TEI 1.9. A queue batches the inputs of all requests."""
+"""Serve the embedding routes of TEI (Text Embeddings Inference) 1.9. A queue batches the inputs of all requests."""
 
 from __future__ import annotations
 

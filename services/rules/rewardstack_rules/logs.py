@@ -34,7 +34,7 @@ def log_failed_start(log: Any, error: Exception) -> None:
     """Log in one line why the server cannot start. `make up` reads the cause from the field `exception`.
 
     Args:
-        log: a logger, or gunicorn's own.
+        log: a standard logger, or gunicorn's logger.
         error: an error whose message names the setting or file.
     """
     fields = {"exception": f"{type(error).__name__}: {error}"}

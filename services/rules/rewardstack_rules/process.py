@@ -9,7 +9,7 @@ import sys
 import sysconfig
 
 NOT_READY = 3
-"""Exit status of a health check if the process is alive, but not ready; `health.sh` does not restart the process."""
+"""Exit status of a health check of a process that is alive, but not ready. `health.sh` does not restart it."""
 
 MALLOC = {
     -8: 2,  # M_ARENA_MAX: maximum number of heaps
@@ -25,7 +25,7 @@ RUN_MODULE = (
 """A program that runs a module as `python -m` does, but does not search the working folder for modules.
 
 Python 3.10 does not have the option `-P` for this. The working folder is the empty entry of `sys.path`. The program
-removes it before its first import, so that no file in the folder can replace a module.
+removes this entry before it imports from any folder, so that no file in the working folder can replace a module.
 """
 
 
@@ -55,9 +55,9 @@ def import_path(*more: str) -> str:
 def return_memory() -> None:
     """Make this process and its future forks return freed memory to the system. Without glibc, do nothing.
 
-    Two defaults of glibc make a server process grow for hours. First, it creates up to eight heaps per core, and a
+    Two defaults of glibc make a server process grow for hours. First, glibc creates up to eight heaps per core, and a
     thread cannot use free memory in another thread's heap. Second, once a large block is freed, glibc allocates later
-    blocks of that size in a heap, where a single small block behind them keeps their memory from being returned.
+    blocks of that size in a heap. A single small block behind them then keeps their memory from being returned.
     """
     with contextlib.suppress(AttributeError):
         for option, value in MALLOC.items():

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _name_argument(error: ConfigError, options: argparse.Namespace) -> str:
-    """Return the error's message, with the argument that has set the wrong variable instead of the variable."""
+    """Return the error's message. If an argument has set the invalid variable, name the argument in the message."""
     variable = error.field or ""
     option = ARGUMENTS.get(variable, "")
     if not option or getattr(options, option) is None:
@@ -108,7 +108,7 @@ def _require_address(settings: Settings) -> None:
     """Check that the server can listen on its host and port.
 
     Raises:
-        SettingsError: it cannot; the message has the reason.
+        SettingsError: the server cannot listen there; the message has the reason.
     """
     if settings.socket:
         return
@@ -126,10 +126,10 @@ def _require_address(settings: Settings) -> None:
 
 
 def _bind_error(host: str, port: int) -> OSError | UnicodeError | None:
-    """Return the error of binding a socket to an address, as the server does; None if there is none."""
+    """Bind a socket to an address, as the server does. Return the error; None if binding succeeds."""
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a closed server's connections do not matter
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ignore old connections of a stopped server
             probe.bind((host, port))
     except (OSError, UnicodeError) as error:
         return error
@@ -156,7 +156,7 @@ def run_gunicorn() -> NoReturn:
     from gunicorn.util import getcwd  # type: ignore[import-untyped]
 
     command = [*module_command("gunicorn"), "-c", "python:rewardstack_rules.http.gunicorn_conf"]
-    path = import_path(getcwd())  # with the working folder at the end, gunicorn does not insert it at the front
+    path = import_path(getcwd())  # gunicorn inserts the working folder at the front if the path lacks it
     os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": path})
 
 

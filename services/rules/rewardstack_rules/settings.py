@@ -67,7 +67,7 @@ class RuleSettings:
         function_allow: additional permissions of confined custom functions (`confinement.syscalls.ADDABLE`).
         verify_timeout: timeout of one sample in an isolated process, in seconds.
         verify_processes: number of isolated processes for ordinary samples in a pool (`scoring.pools`). A pool may
-            start as many processes again for slow samples. The pool for programs ignores this setting.
+            start as many additional processes for slow samples. The pool for programs ignores this setting.
         code: settings for running programs, here or on SandboxFusion servers; None if programs are not run, or if the
             servers in `CODE_SANDBOX_URL` run them.
     """
@@ -212,7 +212,7 @@ def warn_of_misspelled_settings() -> None:
 
 
 def _code(value: Mapping[str, Any]) -> CodeSettings | None:
-    """Return the settings for running programs; None if they are not run, or if servers in CODE_SANDBOX_URL run them.
+    """Return the settings for running programs; None if no programs run, or if CODE_SANDBOX_URL names their servers.
 
     Raises:
         SettingsError: both CODE_SANDBOX_URL and SANDBOX_FUSION_URL are set.

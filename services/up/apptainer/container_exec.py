@@ -34,7 +34,7 @@ IMAGE = {"cache": "redis", "queue": "redis", "rules": "rules", "worker": "rules"
 SAME_IMAGE = {"reward-model": "judge"}
 """Kinds of services that use the image of another kind."""
 SEPARATORS = ':,\\"'
-"""Separators in the `--bind` option, which paths therefore must not contain."""
+"""Characters that separate parts of the `--bind` option, so that paths must not contain them."""
 PATH_IN_ARGUMENT = re.compile(r"""(?<![^="'\s])/[^"',\s]+""")
 """Matches a path in `--flag=/path`, `name=/path` or JSON."""
 
@@ -172,8 +172,7 @@ class ContainerExec:
     def _binds(self, program: Program) -> Iterator[str]:
         """Yield the binds of a program.
 
-        The stack's own folders come last. If a folder that contains one of them were bound later, Apptainer would hide
-        the stack's folder.
+        The stack's own folders come last, because a later bind of a folder that contains one of them would hide it.
         """
         yield _read_only(CHART_FILES)
         kind = kind_of(program.name)

@@ -29,7 +29,7 @@ def publish(run: RunDir, file: Path, servers: Mapping[str, str], trust: str = ""
     Args:
         run: run directory of the stack.
         file: path of the file that trainers read.
-        servers: URLs and keys of the servers, by name of the client's variable.
+        servers: URLs and keys of the servers, by the client's environment variable.
         trust: CA file that clients need; empty if they need none.
 
     Raises:

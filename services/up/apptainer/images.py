@@ -55,8 +55,8 @@ class Image:
     def is_outdated(self, settings: Settings) -> bool:
         """Return whether the image is older than its source files, or `setting` now names another container image.
 
-        `build` records the container image in a file next to the Apptainer image. If only the Apptainer image was
-        copied here, the file is missing, and the container image is not checked.
+        `build` writes the container image's name to a file next to the Apptainer image. If this file is missing, for
+        example because only the Apptainer image was copied here, the name is not checked.
         """
         file, record = self.file(settings), self._record(settings)
         if record.exists() and record.read_text(encoding="utf-8") != settings[self.setting]:

@@ -100,7 +100,7 @@ def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
 
 
 def servers(settings: Settings, stack: Stack) -> dict[str, str]:
-    """Return the URLs and keys of the running servers, by name of the client's variable."""
+    """Return the URLs and keys of the running servers, by the client's environment variable."""
     ports = {"REWARD_SERVER_URL": "REWARD_PORT", **{server.url_setting: server.port_setting for server in SERVERS}}
     found: dict[str, str] = {}
     for url, port in ports.items():

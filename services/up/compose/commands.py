@@ -1,6 +1,7 @@
-"""`make status`, `make logs`, `make down` and `make clean` for containers.
+"""Run `make status`, `make logs`, `make down` and `make clean` for containers.
 
-The commands find the containers by project name, so they work even if settings are invalid. They need no packages.
+The commands find the containers by project name, so they work even if settings are invalid. They need no third-party
+packages.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ROWS = "table {{.Service}}\t{{.Name}}\t{{.Status}}\t{{.Ports}}"
 
 
 def status(run: RunDir, as_json: bool = False) -> None:
-    """Print a line for each container: uptime, health, ports; or one JSON object.
+    """Print the status, health and ports of each container, as a table or as one JSON object.
 
     Raises:
         StackError: nothing runs, or a service is not healthy.
@@ -79,8 +80,8 @@ def down(run: RunDir) -> None:
     running = {container.service for container in project.containers()}
     if running:
         with step("stopping the containers", "containers stopped"):
-            # Stop in the order of the table of services, so that clients drain before the servers that they use.
-            # Compose would use the start dependencies, in which the gateway does not depend on judges.
+            # Stop in the reverse start order of the table of services, so that each service drains before the services
+            # that it uses. Compose would follow `depends_on`, in which the gateway does not depend on judges.
             for _, names in groupby(sorted(running, key=_start_order, reverse=True), _start_order):
                 project.run("stop", *names)
             _remove(project)

@@ -1,6 +1,6 @@
 """Resolve the compose files: fill in the settings, and add named judges, the user's files and secrets.
 
-`make up` writes the resolved file and the secrets to the run directory, and starts it with Compose.
+`make up` writes the resolved file and the secrets to the run directory, and starts the services with Compose.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Composition:
     Args:
         project: Compose project.
         model: content of the compose file.
-        urls: URLs of the services for clients, by name of the client's variable.
+        urls: URLs of the services for clients, by the client's environment variable.
         ports: address and number of each published port, by setting.
         chosen: model servers to start.
     """
@@ -125,7 +125,7 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
 def _environment(
     settings: Settings, chosen: Sequence[ModelServer], gpus: list[Gpu], judge_gpus: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the variables of the compose files, except the paths of files."""
+    """Return the variables that the compose files use, except the paths of the user's files."""
     code = settings["CODE"] == "on" and not (settings["CODE_SANDBOX_URL"] or settings["SANDBOX_FUSION_URL"])
     memory = {name: SERVICES[name].memory for name in ("cache", "queue")}
     return {
@@ -225,11 +225,11 @@ def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequenc
     """Assign GPUs to the containers of judges and of the reward model, by service, in the format of JUDGE_GPUS.
 
     The default judge gets the GPUs that JUDGE_GPUS names, and the reward model gets those that REWARD_MODEL_GPU names.
-    GPUs that neither these settings nor EMBEDDING_GPU name are free. If a server's setting is `all`, the server gets as
-    many free GPUs as it needs. So does each named judge, which has no such setting.
+    The other GPUs, except those that EMBEDDING_GPU names, are free. Named judges, and servers whose setting is `all`,
+    get as many free GPUs as they need.
 
-    If the default judge is the only one of these servers and JUDGE_GPUS is `all`, it can use all GPUs. If containers
-    cannot use GPUs, nothing is assigned.
+    If there is no other judge server and no reward model, and JUDGE_GPUS is `all`, the default judge can use all GPUs.
+    If containers cannot use GPUs, nothing is assigned.
 
     Raises:
         StackError: there are too few GPUs.
@@ -295,8 +295,8 @@ def _map_user_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]
     """Map the user's files to paths in containers: reward functions, routes, and prompt templates of judges.
 
     Returns:
-        Two dicts. The first has a value for each setting that names files, with the paths of these files in the
-        containers. The second has the path of each file on this machine, by its path in the containers.
+        The value of each setting that names files, with the files' paths in the containers; and the path of each file
+            on this machine, by its path in the containers.
 
     Raises:
         StackError: a file is missing or unreadable; the message names the setting.

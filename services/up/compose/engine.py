@@ -66,7 +66,7 @@ def ask(docker: str, *arguments: str, seconds: float = ANSWER_SECONDS) -> str:
         StackError: the command times out or fails; the message has the last line of its output.
     """
     try:
-        # Run in `/`. In the current directory, Compose might read a compose file that is there.
+        # Run in `/`, because Compose might read a compose file in the current directory.
         done = subprocess.run(
             [docker, *arguments], cwd="/", capture_output=True, text=True, timeout=seconds, check=False
         )

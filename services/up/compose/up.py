@@ -196,7 +196,7 @@ def registry_host(registry: str) -> str:
     """Return the host of a registry.
 
     Raises:
-        StackError: the text is not a registry, or has no host name, so that the engine would use a public registry.
+        StackError: the text is not a registry, or it names no host, and the engine would use a public registry.
     """
     found = REGISTRY.fullmatch(registry)
     if not found or not re.search(r"[.:]|^localhost$", found["host"]):

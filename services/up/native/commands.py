@@ -1,4 +1,7 @@
-"""`make status`, `make logs` and `make down` for local processes, also in Apptainer images. They need no packages."""
+"""Run `make status`, `make logs` and `make down` for local processes, including processes in Apptainer images.
+
+The commands need no third-party packages.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
 
 
 def down(run: RunDir) -> None:
-    """Stop the services after they have finished requests in flight, and remove the endpoints file.
+    """Stop the services after they have finished requests in flight, and withdraw the endpoints file for trainers.
 
     Raises:
         StackError: a process still runs.

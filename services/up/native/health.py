@@ -1,8 +1,8 @@
 """Check that each service is healthy, and that one of its processes has bound its port.
 
 A port is chosen seconds before the service binds it. On a shared node, another user could bind it in the meantime and
-receive keys and prompts. Therefore the checks verify with /proc that the socket belongs to a process of the service.
-The checks need no packages.
+receive keys and prompts. Therefore the checks verify in /proc that the listening socket belongs to a process of the
+service. They need no third-party packages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from services.up.services import TAKEN, kind_of
 BUSY_TIMEOUT_SECONDS = 10.0
 """Timeout of a liveness probe in seconds. It is long, because the service may be busy."""
 PORTS = {"gateway": tuple(ports.GATEWAY.values()), "embedding": (EMBEDDING_BACKEND,)}
-"""Names of the ports of each kind of service. Other services listen on sockets in the run directory."""
+"""Names of the ports of each kind of service. Services that are not listed use Unix sockets in the run directory."""
 
 
 def problem(name: str, run: RunDir, running: Running) -> str:
@@ -63,10 +63,10 @@ def _probe(name: str, run: RunDir, running: Running, is_liveness: bool = False) 
 
 
 def _worker(name: str, run: RunDir, running: Running) -> str:
-    """Return a problem if the queue has no recent heartbeat of a worker; empty if it has one.
+    """Return a problem if the queue has no recent heartbeat from a worker; empty if it has one.
 
-    A heartbeat of any process in the worker's process group counts. In an image, the worker is not supervisord's child,
-    so supervisord does not know its process id.
+    A heartbeat of any process in the worker's process group counts, because supervisord does not know the process id of
+    a worker that runs in an image.
 
     Raises:
         RedisError: the queue does not answer.

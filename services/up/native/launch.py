@@ -1,9 +1,9 @@
-"""Replace this process by a service: `python -m services.up.native.launch RUN_DIR/programs/NAME.json`.
+"""Replace this process with a service: `python -m services.up.native.launch RUN_DIR/programs/NAME.json`.
 
 If the service's main process was killed, its children, such as nginx's workers, can still hold its port. Therefore this
 module first kills the remaining processes of the service's last process group. As in a container, the service gets only
-a few system variables and its own variables, unless `Program.inherits` is set. PATH starts with the folder of the
-service's program.
+a few system variables and its own variables. If `Program.inherits` is set, it also gets all variables of supervisord.
+PATH starts with the folder of the service's program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from services.stack.rundir import RunDir
 
 
 def main(description: Path) -> None:
-    """Replace this process by the service."""
+    """Replace this process with the service."""
     run, service = RunDir(str(description.parent.parent)), description.stem
     program = json.loads(description.read_text(encoding="utf-8"))
     session = os.getsid(0)

@@ -29,12 +29,12 @@ from services.up.services import kind_of, service_of
 
 REDIS_OPTIONS = CHART_FILES / "redis"
 SERVER = "server"
-"""Redis user with all rights at the cache, for the stack's own services."""
+"""Redis user with all rights on the cache, for the stack's own services."""
 LAUNCH = (sys.executable, "-m", "services.up.native.launch")
 START_SECONDS = 2
 """Seconds after which a running process counts as started."""
 START_RETRIES = 30
-"""Number of restarts, with growing delays, before supervisord marks a program FATAL. `watch` then starts it again."""
+"""Number of restarts, with growing delays, before supervisord gives up (FATAL). `watch` then starts the program."""
 FOREVER = 1_000_000
 WITH_KEYS = ("sh", str(CHART_FILES / "models/with_keys.sh"))
 PYTHON_PROGRAMS = {"python": (sys.executable,), "gunicorn": (sys.executable, "-m", "gunicorn")}
@@ -43,7 +43,7 @@ TIMEOUT = "UNHEALTHY_TIMEOUT"
 WATCH_ORDER = 40
 """Start order of `watch`, so that it starts last and stops first."""
 IN_IMAGE = "APPTAINERENV_"
-"""Prefix of a variable's name. Apptainer sets the variable in the container, under the name without the prefix."""
+"""Prefix of environment variables that Apptainer sets in the container, where their names lack the prefix."""
 SCORING_CODE = (ROOT / "client", ROOT / "verifier", ROOT / "services/rules/rewardstack_rules")
 EMBEDDING_CODE = ROOT / "services/embedding"
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -71,7 +71,7 @@ class Program:
         stop_grace: seconds from the stop signal until the program is killed.
         stop_signal: signal that starts a graceful stop.
         server: address of the program in nginx syntax; empty if it is not behind the gateway.
-        environment: environment variables without secrets, because they are written to a file.
+        environment: environment variables. They must not hold secrets, because they are written to a file.
         keys: files of secrets, by environment variable. `with_keys.sh` sets the variables to the files' contents, for
             programs that cannot read secrets from files.
         versions: digests of the files and secrets that the program reads at startup, by name. `make up` restarts the
@@ -118,7 +118,7 @@ class Program:
         return {
             # Escape %, which supervisord would expand.
             "command": shlex.join([*LAUNCH, str(run.program(self.name))]).replace("%", "%%"),
-            # The digest makes supervisord notice changes of the description file, which it does not read itself.
+            # supervisord does not read the description file. The digest makes it notice changes of the file.
             "environment": f'DIGEST="{digest([self.to_json()])}"',
             "priority": str(self.start_order),
             "startsecs": str(START_SECONDS),
@@ -137,7 +137,7 @@ class Program:
         return sections(run).get(f"program:{self.name}") != self.section(run)
 
     def changes(self, run: RunDir) -> str:
-        """Return the names of what has changed since the description was last written: command, variables, versions."""
+        """Return what has changed since the description file was last written, as text such as `CODE, its command`."""
         try:
             before = json.loads(run.program(self.name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -188,7 +188,7 @@ class Inputs:
         settings: settings of the stack.
         run: run directory of the stack.
         secrets: store to which the secrets are added.
-        urls: URLs of the services, by name of the client's variable.
+        urls: URLs of the services, by the client's environment variable.
         redis_servers: cache and queue.
     """
 
@@ -263,7 +263,7 @@ def program(name: str, command: Sequence[str], settings: Settings, **fields: Any
 
 
 def command(service: str, settings: Settings, found: Mapping[str, str], config: Path | None = None) -> list[str]:
-    """Return the command of a service without a model, from the table.
+    """Return the command of a service from the table of services. The service must not be a model server.
 
     Args:
         service: name of the service.
@@ -315,7 +315,7 @@ def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Re
     if port and service == "cache":
         own_password = secrets.generate("cache_server_password")
         secrets.add("cache_server_password", own_password)
-        # The default user, which trainers use, has only the rights that the client needs.
+        # Trainers connect as the default user, which has only the rights that the client needs.
         rights = (REDIS_OPTIONS / "trainers.acl").read_text(encoding="ascii").strip()
         url = f"unix://{SERVER}:{own_password}@{socket}"
         access[1:] = [f"user default on >{password} {rights}", f"user {SERVER} on >{own_password} ~* &* +@all"]
@@ -357,7 +357,7 @@ def workers(settings: Settings, inputs: Inputs) -> list[Program]:
 def gateway(nginx: str, settings: Settings, run: RunDir) -> Program:
     """Return the program of nginx.
 
-    nginx reloads most changes of its configuration. If BIND_ADDRESS has changed, `make up` restarts nginx instead.
+    A reload of nginx applies most configuration changes. After a change of BIND_ADDRESS, `make up` restarts nginx.
     """
     versions = {"BIND_ADDRESS": settings["BIND_ADDRESS"]}
     return program("gateway", gateway_config.command(nginx, run.path), settings, versions=versions)

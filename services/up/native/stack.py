@@ -64,7 +64,7 @@ class Launcher:
         return found
 
     def model(self, server: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
-        """Return the model that a judge, or the server of the reward model, loads.
+        """Return the model that a judge or the reward model server loads.
 
         If JUDGE_MODEL is empty, the default judge loads a model that fits this machine.
 
@@ -102,7 +102,7 @@ class Runtime:
     Args:
         executables: paths of nginx and redis-server, by name.
         launcher: builds the commands of the model servers.
-        wrap: converts a program to one that runs in an image; returns it unchanged if there are no images.
+        wrap: converts a program to one that runs in an image. Without images, it returns the program unchanged.
         backend: the deployment: `native` or `apptainer`, as in the setting STACK.
     """
 
@@ -120,9 +120,9 @@ class Stack:
         programs: programs of the services, in display order.
         watch: program that watches the services.
         configuration: text of configuration files, by file name.
-        gateway: text of the gateway's files, by file name.
+        gateway: text of the gateway's configuration files, by file name.
         secrets: keys and passwords.
-        urls: URLs of the services, by name of the client's variable.
+        urls: URLs of the services, by the client's environment variable.
         ports: address and port by name; the gateway's ports are first.
         host: host name or address at which this machine reaches the gateway.
         cache: Redis server of the result cache; None if there is no cache.
@@ -257,7 +257,7 @@ def _discovery(
     servers: Mapping[str, Sequence[str]],
     render_gateway: Callable[[Mapping[str, Sequence[str]]], dict[str, str]],
 ) -> list[dict[str, Any]]:
-    """For each service that can have servers on other nodes, return the arguments of `watch.Upstream` except `run`."""
+    """Return the arguments of `watch.Upstream`, except `run`, for each service with a folder of replicas."""
     found = []
     for server in model_servers.discovered_servers(settings):
         file, folder = gateway.servers_file(server.name, settings), str(ROOT / settings[server.folder_setting])
@@ -346,9 +346,9 @@ class ModelPrograms:
 
 
 def _cache_variables(run: RunDir) -> dict[str, str]:
-    """Return variables that keep the files of model servers in the run directory, except models from the hub.
+    """Return variables that put model servers' caches and temporary files in the run directory, except hub models.
 
-    Compiled code is kept after `make down`, so that the next start is faster.
+    Compiled code stays there after `make down`, so that the next start is faster.
     """
     caches = {name: str(run.caches / folder) for name, folder in CACHES.items()}
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")

@@ -1,7 +1,7 @@
 """Start supervisord, query it over its socket, and stop it with all processes of the stack.
 
-Stopping needs no packages, so it works with a broken `.venv`. Before this module signals a process, it checks the
-process's session, command and start time.
+Stopping needs no third-party packages, so it works even if `.venv` is broken. Before this module signals a
+process, it checks the process's session, command and start time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WATCH = "watch"
 START_SECONDS = 15.0
 RELOAD_SECONDS = 30.0
 MARGIN_SECONDS = 30.0
-"""Seconds to wait for a stop in addition to the stop grace of each program."""
+"""Seconds to wait for a stop, in addition to the grace periods of the programs."""
 POLL_SECONDS = 0.1
 MASTER = "nginx: master process"
 UP = ("RUNNING", "STARTING", "BACKOFF")
@@ -91,8 +91,8 @@ class Supervisor:
         """
         command = [sys.executable, "-m", SUPERVISOR, "--configuration", self._configuration]
         with defer_signals():
-            # Discard the output. On a full disk, supervisord prints the messages that it cannot log. If it could not
-            # print them either, it would exit.
+            # Discard the output. supervisord prints messages that it cannot log, for example because the disk is full,
+            # and exits if it cannot print them either.
             child = self._child = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -147,7 +147,8 @@ class Supervisor:
 
         Args:
             name: name of the program.
-            healthy: names of the services that have been healthy since they were started.
+            healthy: names of the services that have been healthy since they were started. Model servers that have
+                not been healthy are killed.
         """
         self._kill_loading([name], healthy)
         self._call("stopProcessGroup", name)
@@ -186,7 +187,7 @@ class Supervisor:
         """Stop every service and supervisord itself, and kill remaining processes of the stack.
 
         Args:
-            gently: whether services may finish requests in flight within their stop grace.
+            gently: whether services may finish requests in flight within their grace periods.
         """
         states = self.states()
         leader = processes.find(running.session) if (running := self._run.load()) else None
@@ -204,9 +205,9 @@ class Supervisor:
     def members(self) -> list[Process]:
         """Return the processes of the stack, including those that survive a killed supervisord.
 
-        These are the processes in supervisord's session that have a directory of the stack as working directory, and
-        those that run or mount an image. Session ids are reused: if another program leads the session, no process in it
-        belongs to the stack.
+        These are the processes in supervisord's session that have a directory of the stack as working directory, or
+        that run or mount an image. Session ids are reused, so if another program leads the session, none of its
+        processes belongs to the stack.
         """
         running = self._run.load()
         if running is None:

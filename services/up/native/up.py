@@ -44,7 +44,7 @@ ENDED = ("BACKOFF", "EXITED", "FATAL")
 
 
 class StartupTimeout(StackError):
-    """Raised if a service does not become healthy.
+    """Raised if a service exits or does not become healthy in time, or if its port is taken.
 
     Args:
         service: name of the service.
@@ -273,7 +273,7 @@ class Startup:
     Args:
         run: run directory of the stack.
         settings: settings of the stack.
-        logged: size of each log in bytes before the start, by file name; only later text is searched for errors.
+        logged: size of each log in bytes before the start, by file name; only text after it is searched for errors.
     """
 
     run: RunDir
@@ -340,8 +340,8 @@ def _drop_server(
     """Stop an optional model server that did not become healthy, and return the other model servers.
 
     Raises:
-        StartupTimeout: the stack needs this service, or the service was healthy before. If another process has its
-            port, the whole stack is stopped first, because workers would send samples and keys to that process.
+        StartupTimeout: the stack needs this service, or the service was healthy before. If another process has the
+            service's port, the whole stack is stopped first, because workers would send samples and keys to it.
     """
     service = service_of(error.service)
     left = model_servers.exclude(chosen, service)

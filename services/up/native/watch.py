@@ -1,8 +1,8 @@
 """Watch the services while they run: `python -m services.up.native.watch RUN_DIR`.
 
 supervisord runs this process next to the services, and restarts services that exit. Every few seconds, this process
-starts services that are FATAL, kills services that hang, updates the gateway's lists of model servers on other nodes,
-renews the endpoints file that trainers read, and rotates the logs.
+starts services that supervisord has given up (FATAL), kills services that hang, updates the gateway's lists of model
+servers on other nodes, renews the endpoints file that trainers read, and rotates the logs.
 
 A model server on another node writes its endpoint and heartbeat to a file on shared storage. A file is trusted only if
 the user owns it and no other user can access it. Of the URL in a file, only the host (which is resolved) and the port
@@ -52,7 +52,7 @@ HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
 def log(text: str) -> None:
-    """Print a line to the log. Ignore errors of a closed output."""
+    """Print a line to the log. Ignore errors, such as a closed output."""
     with suppress(OSError):
         print(text, flush=True)
 
@@ -121,7 +121,7 @@ class Replicas:
 
     Args:
         folder: folder with a file for each server.
-        variable: variable with the server's URL in these files.
+        variable: the client's variable for the server's URL, which is the URL's key in these files.
         log: called with a message, once for each problem of a file.
         clock: returns the time in seconds.
         listed: addresses in the gateway's list when this process starts. These servers count as alive for
@@ -172,7 +172,7 @@ def read(path: Path, variable: str) -> tuple[str, float]:
 
     Args:
         path: path of the server's file.
-        variable: variable with the URL in the file.
+        variable: the client's variable for the URL, which is the URL's key in the file.
 
     Raises:
         InvalidFile: the file is not private to the user, or is malformed.
@@ -226,7 +226,7 @@ class Upstream:
         text: template of the file, with the variable SERVER for the servers.
         own: addresses of this stack's servers.
         folder: folder with an endpoints file for each replica on another node.
-        variable: variable with the replica's URL in these files.
+        variable: the client's variable for the replica's URL, which is the URL's key in these files.
     """
 
     def __init__(self, run: RunDir, file: str, text: str, own: list[str], folder: str, variable: str) -> None:
@@ -312,7 +312,7 @@ def main(folder: str) -> None:
         partial(renew_endpoints, run),
         partial(rotate_logs, run),
     )
-    # Each task has its own thread, so that a service that does not answer cannot delay a heartbeat.
+    # Each task has its own thread, so that a service that does not answer cannot delay the endpoints file's heartbeat.
     for task in tasks:
         threading.Thread(target=_repeat, args=(task,)).start()
 

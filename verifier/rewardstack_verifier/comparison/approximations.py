@@ -40,10 +40,10 @@ def as_approximation(node: Node) -> Approximation | None:
 def equal_approximations(answer: Node, reference: Node) -> bool | None:
     """Compare two answers, at least one of which is an approximation.
 
-    An approximate reference states a value and a decimal. An answer with this value is right. An answer that rounds to
-    this decimal is also right, even if the decimal has few digits. In an approximate answer, the decimal must be the
-    value, rounded or truncated. Such an answer is right if its value matches the reference. It is also right if its
-    decimal is rounded, not truncated, and matches the reference.
+    An approximate reference states a value and a decimal. An answer is right if it has this value, or if it rounds to
+    this decimal, even if the decimal has few digits. In an approximate answer, the decimal must be the value, rounded
+    or truncated. Such an answer is right if its value matches the reference, or if its decimal matches and is rounded,
+    not truncated.
 
     Returns:
         None if the answer states no value, or the reference is neither an approximation nor an expression.

@@ -255,8 +255,8 @@ def _as_list_of_values(node: Node) -> Sequence | None:
 def _drop_name(node: Node, other: Node) -> Node:
     """Return only the value of `\\angle A = 30^\\circ` if the other answer is a value without a name.
 
-    Other nodes are unchanged, and so is a node whose name also occurs in its value or in the other answer, or that is
-    compared as a family of solutions.
+    The node is unchanged if its name also occurs in its value or in the other answer, or if it is a family of solutions
+    (`x = n\\pi`) to compare with an expression. Other nodes are also unchanged.
     """
     if not (isinstance(node, Relation) and node.operators == ("=",) and isinstance(other, _MEASURED)):
         return node

@@ -23,7 +23,7 @@ _NUMBERED = re.compile(r"[cCkK]_\d")
 _ADDED = frozenset("cCK")
 """Letters that are constants if they are added, without a factor, to a function of `VARIABLES`."""
 _ALTERNATIVE = frozenset("ck")
-"""Letters that can stand for the only constant of the other expression."""
+"""Letters that can be the only constant of an expression, if the other expression does not have them."""
 _MULTIPLIED = frozenset("CK")
 """Letters that are constants even as factors, if the only other symbol is one of `VARIABLES`."""
 _CAPITAL = re.compile(r"[A-FK]|[cCkK]_\d")
@@ -43,9 +43,9 @@ class Affine(NamedTuple):
 def arbitrary_constants(expression: Expression) -> tuple[str, ...]:
     """Return the names of the arbitrary constants of an expression, sorted.
 
-    `C_1` and `c_2` are constants in a function of variables such as `x`. If there are none, `C` is a constant if it is
-    added to a function and has no factor; `c` only if the function has no other letters. `C` is also a constant if the
-    only other symbol is a variable.
+    Numbered letters, such as `C_1` and `c_2`, are constants in a function of `VARIABLES`. Without numbered letters, `C`
+    or `K` is a constant if it is added, without a factor, to a function of `VARIABLES`, or if the only other symbol is
+    one of `VARIABLES`. An added `c` is a constant if the only other symbol is one of `_OF_INTEGRALS`.
     """
     names = symbols(expression)
     numbered = sorted(filter(_NUMBERED.fullmatch, names))
@@ -116,8 +116,8 @@ def have_other_constants(answer: Expression, reference: Expression) -> bool:
 def _find_constants(one: Expression, other: Expression) -> tuple[str, ...]:
     """Return the names of the constants of `one`, sorted.
 
-    These are its arbitrary constants. The letters that `other` does not have are added if all of them are capital
-    letters. If `one` has no arbitrary constants, the only such letter can also be `c` or `k`.
+    These are its `arbitrary_constants`. Its letters that `other` does not have are also constants, if all of them match
+    `_CAPITAL`. If `one` has no arbitrary constants, a single letter of this kind can also be `c` or `k`.
     """
     certain_constants, own_constants = arbitrary_constants(one), symbols(one) - symbols(other)
     if all(map(_CAPITAL.fullmatch, own_constants)):

@@ -49,7 +49,7 @@ def max_distance(answer: Decimal | None, reference: Decimal | None) -> Fraction:
     """Return the distance from the reference at which an answer becomes wrong.
 
     A reference with at least `REFERENCE_DIGITS` digits matches values that differ from it by less than half a unit of
-    its last digit. An answer with at least `ANSWER_DIGITS` digits may be rounded or truncated. So it matches values
+    its last digit. An answer with at least `ANSWER_DIGITS` digits may be rounded or truncated, so it matches values
     that differ from it by less than one unit of its last digit. A decimal that a program printed,
     `0.30000000000000004`, matches values that differ from it by less than its rounding error.
 

@@ -50,7 +50,7 @@ def as_equation(node: Node) -> Equation | None:
 
 
 def split_equation(sides: Equation | tuple[()]) -> tuple[Equation, ...]:
-    """Return `x = y = 1` as `x = 1` and `y = 1`; other equations unchanged, except that longer chains are left out."""
+    """Return `x = y = 1` as `x = 1` and `y = 1`, and two sides unchanged; the result is empty for other chains."""
     if len(sides) > 2 and all(isinstance(side, Symbol) for side in sides[:-1]) and not symbols(sides[-1]):
         return tuple((name, sides[-1]) for name in sides[:-1])
     return (sides,) if len(sides) == 2 else ()
@@ -59,7 +59,7 @@ def split_equation(sides: Equation | tuple[()]) -> tuple[Equation, ...]:
 def named_values(list_: Sequence) -> tuple[tuple[str, Expression], ...] | None:
     """Return the names and values of `x = 1, y = 2`; None for another list, or if a name is repeated.
 
-    They are in their written order; only x, y and z are sorted, because the order of these coordinates is fixed.
+    The pairs stay in their written order. Only x, y and z are sorted, because the order of these coordinates is fixed.
     """
     if list_.opening or not {*list_.joined} <= {",", ";", "and"}:
         return None
@@ -93,7 +93,7 @@ def last_equation(node: Node) -> Node:
 def is_curve(sides: Equation) -> bool:
     """Return whether an equation describes a curve or surface, `x^2 + y^2 = 4`, rather than a value.
 
-    A sum of multiples of x, y and z is a line or a plane.
+    So does a sum of multiples of x, y and z: a line or a plane.
     """
     side, letters = sides[0], symbols(sides[0])
     if not isinstance(side, Apply) or len(letters) < 2 or not letters <= {"x", "y", "z"}:
@@ -111,7 +111,7 @@ def _is_multiple(expression: Expression) -> bool:
 
 
 def relates_powers(sides: Equation, value: Expression) -> bool:
-    """Return whether an equation relates a sum of powers to other letters of a value: `a^2 + b^2 = c^2` and `c^2`."""
+    """Return whether the first side is a sum of powers without any letter of the value: `a^2 + b^2 = c^2` for `c^2`."""
     first = sides[0]
     operations = {part.operation for part in parts(first) if isinstance(part, Apply)}
     is_sum = isinstance(first, Apply) and first.operation == "sum" and "power" in operations
@@ -186,9 +186,9 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
 def _is_system(sides: Equation) -> bool:
     """Return whether a chain is a system of equations, `x = y + 1 = 2z` or `AB = BC = CA`, and not steps to a result.
 
-    A middle side of a system has a letter that is in neither the first nor the last side; if these two sides share a
-    letter, a letter that is not in the last side. Neither `S = ab + bc + ca = 1`, which ends with a number, nor
-    `f(x) = a(x - 1) = 2x - 2` is a system.
+    In a system, a middle side has a letter that is in neither the first nor the last side. If these two sides share a
+    letter, it is enough that the letter of the middle side is not in the last side. Neither `S = ab + bc + ca = 1`,
+    which ends with a number, nor `f(x) = a(x - 1) = 2x - 2` is a system.
     """
     first, *steps, last = sides
     known = symbols(last) if symbols(first) & symbols(last) else symbols(first, last)
@@ -203,7 +203,7 @@ def _is_named_result(sides: Equation) -> bool:
 def _is_derivation(sides: Equation) -> bool:
     """Return whether a chain begins with a capital name and ends with its value: `A = bh = x^2`, `AB = AC - BC = 2x`.
 
-    For several letters, a middle side must be a sum, because `AB = BC = CA` is a system.
+    If the name has several letters, a middle side must be a sum, because `AB = BC = CA` is a system.
     """
     first, *steps, _ = sides
     is_capital = is_name(first) and all(map(str.isupper, symbols(first)))

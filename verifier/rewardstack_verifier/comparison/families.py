@@ -69,7 +69,7 @@ def is_solution(node: Node) -> bool:
 
 
 def are_formulas(answer: Node, reference: Node) -> bool:
-    """Return whether two nodes are single values with the same letters, `n\\pi` and `(n - 2)\\pi`, and no families."""
+    """Return whether two nodes are single values with the same letters, not families: `n\\pi` and `(n - 2)\\pi`."""
     values = [_formula(node) for node in (answer, reference)]
     one, other = (symbols(value) if value is not None else None for value in values)
     return one is not None and one == other

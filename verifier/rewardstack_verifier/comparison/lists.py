@@ -43,7 +43,7 @@ def _signs(expression: Expression) -> list[str]:
 
 
 def _both_points(point: Sequence) -> Sequence | None:
-    """Return the two points of one with a single `\\pm`, or with `\\mp` to show which signs belong together."""
+    """Return both values of a point that has one `\\pm`, or linked signs (`\\pm` and `\\mp`); None for other points."""
     items = [item for item in point.items if is_expression(item)]
     signs = [sign for item in items for sign in _signs(item)]
     if len(items) < len(point.items) or not (len(signs) == 1 or len({*signs}) == 2):
@@ -118,9 +118,9 @@ def _drop_names(list_: Sequence, other: Sequence) -> Sequence:
 def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | None:
     """Return whether two lists have the same members.
 
-    Order counts only for expressions that are joined by commas or semicolons, without brackets, also if one list names
-    them by different letters. Sets, lists joined by words, and other equations may be in any order. In sets and lists
-    of points, a member may be repeated.
+    The order counts if both lists consist of expressions, have no brackets and are joined by commas or semicolons; one
+    list may name its values by different letters (`x = 1, y = 2`). All other lists, such as sets, lists joined by words
+    and two lists of equations, may be in any order. In sets and lists of points, a member may be repeated.
 
     Args:
         answer: a list from `as_list`.

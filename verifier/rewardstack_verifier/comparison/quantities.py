@@ -143,7 +143,7 @@ def _equal_steps(step: Node, value: Node) -> bool | None:
 
 
 def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
-    """Return whether two values are equal, at least one of which has no unit.
+    """Return whether two values, at least one of them without a unit, are equal.
 
     A unit may be omitted, unless the other value is a percentage. Units of counting are also converted (`2 dozen` is
     `24`). If the other value is not a whole number, cents are converted into the currency (`50 cents` is `0.5`).

@@ -43,7 +43,7 @@ def unfinished_operations(text: str) -> frozenset[str]:
 
 
 def _expressions(node: Any) -> Iterator[Expression]:
-    """Yield the largest expressions in a node."""
+    """Yield the outermost expressions in a node."""
     if isinstance(node, tuple):
         for item in node:
             yield from _expressions(item)

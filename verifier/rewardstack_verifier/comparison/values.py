@@ -132,7 +132,7 @@ def has_degree_signs(expression: Expression) -> bool:
 
 
 def _equal_angles(answer: Expression, reference: Expression) -> bool | None:
-    """Return whether two angles are equal, at least one of which is in degrees."""
+    """Return whether two angles, at least one of them in degrees, are equal."""
     if has_degree_signs(answer) and has_degree_signs(reference):
         return equal_values(_strip_degree_signs(answer), _strip_degree_signs(reference))
     bare = reference if has_degree_signs(answer) else answer
@@ -176,7 +176,7 @@ def as_percentage(node: object) -> Expression | None:
 
 
 def _equal_percentages(answer: Expression, reference: Expression) -> bool | None:
-    """Return whether two expressions are equal, at least one of which is a percentage.
+    """Return whether two expressions, at least one of them a percentage, are equal.
 
     A number without a percent sign is a fraction if its absolute value is at most 1, and a percentage otherwise. A
     reference above 100 % also accepts the fraction: 1.5 for 150 %. For letters and irrational numbers, `x\\%` is

@@ -90,7 +90,7 @@ def _letters(names: Sequence) -> tuple[str, ...]:
 
 
 def _sort_coordinates(node: Node, names: tuple[str, ...]) -> Node:
-    """Return a node with the coordinates of its points sorted by name, and so `y = 2, x = 1`.
+    """Return a node with the coordinates of its points sorted by name; `y = 2, x = 1` becomes `x = 1, y = 2`.
 
     Args:
         node: a point, or a list or set of points.
@@ -146,7 +146,7 @@ def _as_point(node: Node) -> Sequence | None:
 
 
 def _is_condition(node: Node) -> bool:
-    """Return whether a node is an inequality, whose list has no name: `x \\in R, x \\ne 0`."""
+    """Return whether a node is a condition such as `x \\ne 0`; beside it, `x \\in R` is a condition, not a name."""
     return isinstance(node, Relation) and not {*node.operators} <= {"=", "in"}
 
 

@@ -35,7 +35,7 @@ _VERB = (
     r"|(?:will|would|must|should|has\sto)\sbe)\b(?!\s?n[o']t\b)"
 )
 _QUESTION_PART = r"(?:\$[^$\n]{1,60}\$|\\\([^()\n]{1,60}\\\)|[^.:=\n$\\]|\.(?=\d))"
-"""A pattern for one character or formula of the question that a phrase repeats: "the answer to $2 + 3$ is"."""
+"""A pattern for one character or formula of a question that a phrase contains: "the answer to $2 + 3$ is"."""
 ENGLISH = (
     rf"(?<!wrong )(?<!incorrect )(?<!false )\b(?:{_NOUN})\b(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
     rf"(?:(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?[\s*_\"']{{0,4}}(?:\b{_VERB}|[:\uff1a=\u2192]|[-\u2013\u2014](?=\s))"
@@ -82,7 +82,7 @@ _IS_NOT = (
     r"(?:n['\u2019]t|not|\s(?:[a-z]{3,10}ly\s)?(?:not|never))\b"
 )
 _NOUN_ENDS = ("nswer", "esult", "olution", "ption", "hoice")
-"""Ends of the nouns in `_DENIAL`. The pattern can match only a text that contains one of them."""
+"""Ends of the nouns in `_DENIAL`, which can match only a text that contains one of these ends."""
 _DENIAL = re.compile(
     rf"(?:[Aa]nswer|[Rr]esult|[Ss]olution|[Oo]ption|[Cc]hoice)s?(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?\s{_IS_NOT}\s+"
     r"(?:[^.,;!?\n]|[.,](?=\d))*"
@@ -151,7 +151,7 @@ _NOT_THE_ANSWER = re.compile(
     r"|neither|nicht|keine?|pas|non|nunca|jamais|não|не)\b|n['\u2019]t\b|[不没無无]",
     re.IGNORECASE,
 )
-"""Words that show that the formula or number of the sentence is not the answer: "not", "more than"."""
+"""Words in a sentence whose formula or number is not the answer: "not", "more than"."""
 _WORD_BEFORE_NUMBER = re.compile(r"(?<![\w\\])(?![A-Z])[^\W\d_]{2,}[^\d]*\d")
 """A word before a number, unless the word is a name, as in "Apollo 11"."""
 MAX_WORDS_BEFORE = 6
@@ -293,7 +293,7 @@ def _read_inner_formula(sentence: str, start: int) -> str | None:
 
 
 def _ends_answer(text: str, start: int) -> bool:
-    """Return whether the rest of the sentence neither changes a formula nor adds another answer."""
+    """Return whether the rest of a sentence, after a formula, neither changes the formula nor adds another answer."""
     end = _SENTENCE_END.search(text, start)
     if WITHDRAWN.match(text, start) or (end is not None and end.group() == "?"):
         return False

@@ -37,7 +37,7 @@ _PUNCTUATION = " \n.!\u3002"
 
 
 def bare_answer(text: str) -> str | None:
-    """Return the answer of a text that is only an answer, without emphasis and delimiters; None for other texts.
+    """Return a text that is only an answer, without its emphasis and delimiters; None for other texts.
 
     Args:
         text: a response without reasoning.
@@ -68,7 +68,7 @@ def last_formula(text: str) -> str | None:
 
 
 def _is_bare(text: str) -> bool:
-    """Return whether a text is one line without boxes, formulas with delimiters or prose."""
+    """Return whether a text is one line that contains no prose, no box and no formula in delimiters."""
     if (
         "\n" in text
         or "\\boxed" in text

@@ -24,7 +24,7 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _DELIMITERS = re.compile(r"\\\\|\([a-e]\)|\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
 """Text between two boxes that is ignored: delimiters of formulas, spaces and labels such as `(a)`."""
 _CONCLUDING = r"(?: +(?!other|second)[A-Za-z]+){0,4} +(?:answer|so|thus|hence|therefore|finally|total)\b"
-"""Words after "and" that announce another result rather than a further part of the same one."""
+"""Words after "and" that announce another result rather than a further part of the same result."""
 _JOINT = re.compile(
     r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b"
     rf"(?!{_CONCLUDING})(?: +[A-Za-z]+){{0,4}})|(?P<sign>[/|-]))?"
@@ -32,7 +32,7 @@ _JOINT = re.compile(
 )
 """Text that joins two boxes: a comma, words with "and" or "or", a sign, or nothing; then perhaps `x =`."""
 _FIRST_NAME = re.compile(r"(?:\A|[$,;:(\n]|\\[(\[]|[a-z]{2,} )\s*(?P<name>[A-Za-z]\w{0,3})\s*=[\s$]*\Z")
-"""Text before a box with a name that does not follow another box."""
+"""A name and an equals sign before the first of several joined boxes, which has no `_JOINT` before it."""
 _SIGN_BEFORE = re.compile(r"(?:[=($]|\\\[)\s*([-\u2212])\s*\Z")
 """A minus sign that is before a box and belongs to the answer."""
 _SEVERAL_BEFORE = re.compile(
@@ -61,7 +61,7 @@ _INCOMPLETE = re.compile(
     r"|(?:\\left)?\((?:[A-Za-z/{}\s]|\\[dt]?frac)*(?:\\right)?\)",
     re.DOTALL,
 )
-"""The rest of a formula that lacks an operand, or is a remark in parentheses: after a space, or a unit (`(m/s)`)."""
+"""The rest of a formula, if it lacks an operand, or is parentheses that follow a space or contain a unit: `(m/s)`."""
 _OPENED = re.compile(r"(?<!\\)\$\$?|\\[\[(\])]")
 """A delimiter of a formula."""
 MAX_FORMULA = 400
@@ -69,7 +69,7 @@ MAX_FORMULA = 400
 _RELATION_BEFORE = re.compile(r"(?:\$|\\[(\[])\s*(?P<relation>[A-Za-z]\s*(?:\\neq?(?![A-Za-z])|\u2260))\s*\Z")
 """A letter and "not equal" between the beginning of a formula and a box: `x \\ne `."""
 _NO_VALUE = re.compile(r"\(?[A-J]\)?|.*(?:,|\\text|\\mathrm|\\begin).*", re.DOTALL)
-"""The content of a box that no formula continues: the letter of an option, a list, or words."""
+"""Content that is never joined to the formula after its box: the letter of an option, a list, or words."""
 _VARIABLE = re.compile(r"[A-Za-z](?:_?\w)?")
 _SIMPLE, _OPERATOR = re.compile(r"[\w.]+"), re.compile(r"[-+\u2212*/^]")
 _DENIED = re.compile(r"(?:\b(?:not|cannot be)|n['\u2019]t(?: be)?)\s*\$?\s*\Z", re.IGNORECASE)
@@ -145,7 +145,7 @@ def _name_of(text: str, box: Box, joint: re.Match[str] | None) -> str:
 
 
 def _with_names(contents: list[str], names: list[str]) -> list[str]:
-    """Return the contents of boxes as equations if each box has another name (`x`, `x_1`, `x2`), else unchanged."""
+    """Return the contents of boxes as equations if all names (`x`, `x_1`, `x2`) are different, else unchanged."""
     if len({*filter(_VARIABLE.fullmatch, names)}) < len(contents) or any("=" in content for content in contents):
         return contents
     return [f"{name} = {content}" for name, content in zip(names, contents, strict=True)]

@@ -174,7 +174,7 @@ def _boxed_letters(text: str, box: Box) -> str:
 
 
 def _leading_letters(text: str) -> str:
-    """Return the letter at the beginning of a marked text, and the letters that are listed after it."""
+    """Return the first letter of the text in a tag, box or `####` line, and the letters that are listed after it."""
     letters, end = _announced_at(text, 0)
     others = {_letter_of(match) for match in _ALONE.finditer(text, end)} - {*letters}
     return letters + "".join(sorted(others)) if letters and not _PROSE.search(text, end) else letters

@@ -113,7 +113,7 @@ def strip_delimiters(match: re.Match[str]) -> str:
 
 
 def last_aligned_line(text: str) -> str | None:
-    """Return the last line of aligned lines at the end of a text; None if the text does not end with such lines."""
+    """Return the last row of an environment such as `align` that ends a text; None if no such environment ends it."""
     start = text.rfind("\\begin{") if text.endswith("}") else -1
     lines = _LINES.fullmatch(text, start) if start >= 0 else None
     return lines[1].rstrip("\\ \n").rpartition("\\\\")[2].replace("&", "").strip(" =\n") if lines else None

@@ -17,10 +17,7 @@ from rewardstack_verifier.numbers.tree import ONE, Apply, Constant, Expression, 
 MAX_POWER_BITS = 64
 """Maximum bits of an integer exponent of a power that is computed by multiplication; larger powers use logarithms."""
 GUARD = 64
-"""Minimum number of bits that a sum must keep of an addend that is much smaller than the largest addend.
-
-If the sum keeps fewer bits, `Balls.absorbed` is set.
-"""
+"""If a sum keeps fewer than this number of bits of a small addend, `Balls.absorbed` is set."""
 MAX_TERMS = 10_000
 """Maximum number of terms of a sum or product over an index.
 

@@ -53,7 +53,7 @@ def same(answer: Expression, reference: Expression) -> bool | None:
     or, without such points, if their principal complex values are the same.
 
     Args:
-        answer: an expression, which may be hostile within the limits of the parser.
+        answer: any expression that the parser returns; it is untrusted.
         reference: the expression to compare with. The order matters only for numbers of extreme size.
 
     Returns:
@@ -103,8 +103,8 @@ def _same_algebraic(answer: Expression, reference: Expression, separation: int) 
 def _same_functions(answer: Expression, reference: Expression) -> bool | None:
     """Compare two functions at points until two real values differ, or enough values agree.
 
-    A higher precision is used only after all points have been tried at the lower one. At a point where a function is
-    very large or small, the lower precision may not show a small part of the function, but another point can decide.
+    All points are tried at one precision before the next precision is used. At a point where a function is very large
+    or small, a low precision may hide a small term of the function, but another point can decide.
     """
     points = sample_points(answer, reference)
     pending, required, breaking = points.values, points.required, points.breaking

@@ -1,7 +1,7 @@
 """Choose the points at which two functions are compared: random points, and points at or next to breakpoints.
 
-A breakpoint is a point at which a part such as `abs`, `floor` or a condition may change its form. The seed of the
-random points depends on both functions, so a policy cannot predict the points without the reference.
+A breakpoint is a point at which a subexpression such as `abs`, `floor` or a condition may change its form. The seed of
+the random points depends on both functions, so a policy cannot predict the points without the reference.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ CONDITIONS = frozenset({"positive", "nonnegative", "zero", "nonzero"})
 BREAKING = CONDITIONS | {"abs", "floor", "ceiling", "sign", "maximum", "minimum"}
 """Functions that may change their form at a sign change of their argument."""
 BRANCHED = frozenset({"root", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc"})
-"""Functions with several branches. If an expression has one of them, all points are compared.
+"""Functions with several branches.
 
-Two expressions with such functions may differ at only a few points.
+If an expression has one of them, all points are compared, because two such expressions may differ at only a few points.
 """
 COMPLEX_FUNCTIONS = frozenset({"real part", "imaginary part", "conjugate", "argument"})
 """Functions that are used only with complex numbers."""
@@ -150,7 +150,7 @@ def _complexes(*expressions: Expression) -> frozenset[str]:
 
 
 def _integer_arguments(part: Apply) -> tuple[Expression, ...]:
-    """Return the arguments of an operation that textbooks use only with integers."""
+    """Return the arguments that are integers in textbooks, such as the exponent of a negative number."""
     if part.operation in ("factorial", "binomial"):
         return part.arguments
     if part.operation in OVER_INDEX:
@@ -213,7 +213,7 @@ def _narrow(sign: Callable[[float], int], left: float, right: float) -> tuple[fl
 def _points_at_breakpoints(
     expressions: tuple[Expression, ...], reals: list[str], random: Random
 ) -> Iterator[Mapping[str, acb]]:
-    """Yield points where the argument of one of `CONDITIONS` is zero, if the argument is linear in its only symbol."""
+    """Yield a point at the zero of each `CONDITIONS` argument that is linear in one symbol and has an integer zero."""
     found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
     for argument in dict.fromkeys(part.arguments[0] for part in found if part.operation in CONDITIONS):
         names = sorted(symbols(argument))

@@ -14,8 +14,9 @@ MAX_FUNCTIONS = 3
 def is_in_span(function: Expression, basis: Sequence[Expression]) -> bool | None:
     """Return whether a function is a linear combination of the functions of a basis.
 
-    The function and the functions of the basis form a matrix. Each row has one of them and its values at some points;
-    there are as many points as functions in the basis. The result is True if the determinant of the matrix is zero.
+    For a basis of n functions, the test is a determinant of n + 1 rows: one for the function, and one for each function
+    of the basis. A row contains the function itself and its values at n points. The result is True if the determinant
+    is zero.
 
     Args:
         function: a function of the same symbols as the basis.

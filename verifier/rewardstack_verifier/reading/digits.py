@@ -54,8 +54,8 @@ def replace_decimal_comma(tokens: list[Token]) -> list[Token]:
     """Replace the only comma by a decimal point, and remove points between thousands: `1.234,56` becomes `1234.56`.
 
     Raises:
-        UnreadableError: there is no comma, there are several commas, or there are brackets. It is also raised if the
-            comma is not between two whole numbers, or has a space beside it.
+        UnreadableError: there is not exactly one comma, there are brackets, or the comma does not directly join two
+            whole numbers.
     """
     commas = [at for at, token in enumerate(tokens) if token.text == ","]
     grouped = _count_thousands_tokens(tokens)
@@ -73,7 +73,7 @@ def replace_decimal_comma(tokens: list[Token]) -> list[Token]:
 
 
 def is_certainly_decimal(tokens: list[Token]) -> bool:
-    """Return whether a comma must be decimal: after 0 or grouped thousands, before letters or `%`, or as in `$3,50`."""
+    """Return whether the first comma must be decimal, as in `0,5`, `1.234,56`, `3,5 kg`, `3,5%` or `$3,50`."""
     at = next((at for at, token in enumerate(tokens) if token.text == ","), 0)
     following = tokens[at + 2 : at + 3]
     units = any(token.kind == LETTERS or token.text in ("%", "€", "degree", "^") for token in following)

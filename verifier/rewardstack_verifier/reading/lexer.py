@@ -35,7 +35,7 @@ _SEPARATOR = (
 )
 """A pattern for separators between thousands."""
 _UNGROUPED = r"(?:,\d{3})*,(?:\d{1,2}(?!\d)|\d{4})"
-"""What does not follow separators between thousands: the commas of `1,100,20` separate the numbers of a list."""
+"""Text after `1,100`, if it shows that the comma separates the numbers of a list, not thousands: `,20`."""
 _TOKEN = re.compile(
     r"(?P<space>(?:\s|~|\\ )+)"
     rf"|(?P<number>(?<!\d,)[1-9]\d{{0,2}}(?:{_SEPARATOR}\d{{3}}(?!\d))+(?!(?<=,\d{{3}}){_UNGROUPED})(?:\.\d+)?"

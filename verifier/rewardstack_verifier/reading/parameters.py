@@ -61,7 +61,7 @@ def _read_declaration(declaration: list[str]) -> tuple[str, str] | None:
 
 
 def _needs_no_set(side: Node, parameter: str, domain: str, declaration: list[Token]) -> bool:
-    """Return whether an equation has a function, `f(x)`, as a side, and the parameter is its argument or a constant.
+    """Return whether a side is a function such as `f(x)`, and the parameter is its argument or a constant.
 
     A parameter is a constant if it is called so, or can be any real number: `f(x) = cx, c \\in \\mathbb{R}`.
     """

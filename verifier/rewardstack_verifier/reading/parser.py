@@ -611,7 +611,7 @@ class _Parser:
         return Sequence("", tuple(items), "", tuple(joined))
 
     def _at_open_array(self) -> bool:
-        """Return whether an array follows that no closing brace follows, as the rows of a system."""
+        """Return whether an array begins here and no `\\}` follows its end, as in a system with only a left brace."""
         if (self._peek().kind, self._peek().text) != (BEGIN, "array"):
             return False
         end = next((at for at in range(self._at, len(self._tokens)) if self._tokens[at].kind == END), self._at)

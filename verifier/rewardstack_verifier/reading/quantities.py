@@ -40,7 +40,7 @@ _NOUN_MARKS = frozenset("'-.,")
 
 
 def parse_quantity(tokens: list[Token]) -> Quantity | Apply:
-    """Parse a value with its unit, or a percentage in words.
+    """Parse a value with its unit or noun, or a percentage in words.
 
     Raises:
         UnreadableError: the tokens are not a value with a unit, a currency or a noun.

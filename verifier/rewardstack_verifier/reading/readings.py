@@ -93,7 +93,7 @@ _BASE = re.compile(
 )
 """The base of a number in words, with or without parentheses: `1101 \\text{ (base 2)}`."""
 _DOTTED = re.compile(r"(?<=[.\d])\\dot\s?\{?(\d)\}?(?:(\d*)\\dot\s?\{?(\d)\}?)?")
-"""The digits of a period with a dot above its first and last digit."""
+"""The repeating digits of a decimal, with a dot above the first and last of them."""
 _BARE_POINT = re.compile(r"(?<!\d)\.(?=\\overline\{\d)")
 """A point without a digit before it: `.\\overline{3}`."""
 _OTHER_SPELLINGS = (
@@ -105,11 +105,11 @@ _OTHER_SPELLINGS = (
     (_DOTTED, _DOTTED, r"\\overline{\1\2\3}"),
     (_BARE_POINT, _BARE_POINT, "0."),
 )
-"""Second readings: a text that matches the first pattern is also read with the second pattern replaced."""
+"""Alternative notations: a text that matches the first pattern is also parsed with the second pattern replaced."""
 CACHED_TEXTS = 1024
 """Number of texts whose readings are cached. Several responses share a reference, so a cache saves time."""
 UNNAMED = Symbol("")
-"""The symbol for the left side of an approximation that is written without a left side: `\\approx 3.5`."""
+"""The symbol for the missing left side of `\\approx 3.5`."""
 
 
 @lru_cache(maxsize=CACHED_TEXTS)

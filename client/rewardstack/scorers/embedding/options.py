@@ -21,7 +21,7 @@ limit. As float16, 100,000 vectors of 4096 dimensions take 0.8 GB."""
 
 
 class RequestParams(NamedTuple):
-    """The parameters of a request for vectors; texts with the same parameters share requests.
+    """The parameters of a request for vectors; texts with the same parameters can share a request.
 
     Args:
         model: name of the model, sent only to `/v1/embeddings`; empty for the model that the server reports.

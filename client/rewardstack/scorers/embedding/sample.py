@@ -73,7 +73,7 @@ def lexical_score(item: Item) -> Score:
 async def vector_scores(samples: Sequence[Sample], vectors: Mapping[str, VectorOrError]) -> list[Score]:
     """Return the scores of samples, given the vector or the error of each text.
 
-    Every `SLICE` comparisons, yield to the event loop.
+    Yield to the event loop after every `SLICE` comparisons.
     """
     pairs = [_vector_pairs(sample, vectors) for sample in samples]
     compared = [pair for one in pairs if isinstance(one, dict) for pair in one.values()]
@@ -94,8 +94,8 @@ def _vector_pairs(sample: Sample, vectors: Mapping[str, VectorOrError]) -> dict[
     """Return a pair of vectors for each reference: the vector of the response and the vector of the reference.
 
     References that the server refuses, e.g. because they are too long, are left out. In two cases, return the sample's
-    score instead of the pairs. The sample is unscored if the server refuses the response or all references. The sample
-    fails if a text has an error that is not a refusal, or if two vectors differ in length.
+    score instead of the pairs: the sample is unscored if the server refuses the response or all references, and it
+    fails if a text has another error or if two vectors differ in length.
     """
     candidate = vectors[sample.candidate]
     if isinstance(candidate, RewardstackError):

@@ -40,12 +40,12 @@ from rewardstack.settings import Settings
 from rewardstack.transport.discovery import optional_wait
 
 VERSION = "1"
-"""Increment this when a change of the code gives the same texts another score; it is part of cache keys."""
+"""Part of cache keys; increment it when a change of the code gives the same texts another score."""
 BATCH_SIZE = 4096
 """Maximum number of samples in a batch; an `Embedder` splits the texts of a batch into requests."""
 MAX_EMBEDDERS = 64
-"""Maximum number of embedders to keep. Without it, clients of a reward server could create any number of embedders,
-because each model name or prompt name in a sample needs its own embedder."""
+"""Maximum number of embedders to keep. Each model name or prompt name in a sample needs its own embedder, so without a
+maximum, clients of a reward server could create any number of embedders."""
 OPTION_NAMES = {
     "length_penalty": "penalty",
     "length_threshold": "threshold",
@@ -151,7 +151,7 @@ class Embedding(Relayable[Sample]):
         The usage of single samples is unknown, because a request contains texts of many samples and of several calls.
 
         Raises:
-            DeadlineError, ReplyError: the server did not report its model.
+            DeadlineError, ReplyError: the server did not answer when asked for its model.
             RefusedKeyError: the server refuses the key.
             BudgetError: the budget is used up; the vectors received so far are cached.
         """

@@ -50,8 +50,7 @@ class Server:
 
     Args:
         pool: the endpoints of the servers.
-        with_key_hint: takes an error and returns it. If the error means that the server refuses the key, the returned
-            error also says where the key is set.
+        with_key_hint: returns its argument or, if the server refuses the key, an error that also says where it is set.
         meter: counts the usage of requests for vectors.
     """
 
@@ -71,7 +70,7 @@ class Server:
 
         Args:
             deadline: the caller's deadline.
-            wait: maximum time to wait for a first answer, in seconds.
+            wait: maximum time to wait if no earlier answer is cached, in seconds.
 
         Raises:
             DeadlineError, ReplyError: the server did not answer.
@@ -89,8 +88,8 @@ class Server:
         """Return the vector or the error of each text, in order; split a failing request to find the bad text.
 
         A request that the server refuses because of its texts (`TEXT_REFUSED`) is always split. A failure of the model
-        or an invalid reply may have a different cause. Such a request is split at most `MAX_BLIND_SPLITS` times in
-        succession while no part succeeds.
+        or an invalid reply may not be due to a text, so splitting stops after `MAX_BLIND_SPLITS` times if no part has
+        succeeded by then.
 
         Args:
             texts: the texts, none of them empty.
@@ -135,7 +134,7 @@ class Server:
     async def _post(
         self, texts: Sequence[str], params: RequestParams, deadline: SharedDeadline, *, once: bool
     ) -> Sequence[VectorOrError]:
-        """Request the vectors of texts; if a server has neither `/info` nor `/embed`, switch to `/v1/embeddings`.
+        """Request the vectors of texts; if the server has neither `/info` nor `/embed`, switch to `/v1/embeddings`.
 
         Args:
             texts: the texts.

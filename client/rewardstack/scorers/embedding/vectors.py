@@ -22,10 +22,10 @@ from rewardstack.scorers.embedding.server import Server, VectorOrError
 from rewardstack.scorers.embedding.similarity import Vector
 
 VERSION = "1"
-"""Increment this when a change of the code gives the same text another stored vector; it is part of cache keys."""
+"""Part of cache keys; increment it when a change of the code stores another vector for the same text."""
 KEY_SUFFIX = 8
-"""Number of characters from the end of a vector's key that are stored with the vector. `decode_vector` compares them,
-to detect a vector that was stored for a different key."""
+"""Number of characters from the end of a vector's key that are stored with the vector. `decode_vector` compares them
+with the key, to detect a vector that was stored for a different key."""
 SLICE = 128
 """Number of vectors in one round trip to Redis: 1 MB at 4096 dimensions."""
 MAX_BYTES = 2**16

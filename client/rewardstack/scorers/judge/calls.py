@@ -46,7 +46,7 @@ TRIAL_MESSAGE = "This is a test of the interface, with nothing to judge. Give th
 TRIAL_SHARE = 0.15
 """Maximum share of the remaining time that a trial request may take."""
 TRIAL_TOKENS = 16
-"""Maximum length of the reply to a trial request, in tokens; servers reject fields before they generate."""
+"""Maximum length of the reply to a trial request, in tokens. A few suffice: servers reject fields before generating."""
 NO_TRIAL = math.inf
 """Time of the next trial request for fields that a judge is known to accept: never."""
 
@@ -80,7 +80,7 @@ class Calls:
         return not model.dialect.is_guessed or self._next_trial.get(_trial_key(plan, model)) == NO_TRIAL
 
     async def send_trial(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
-        """Send one trial request to find out whether a judge accepts the plan's fields, before many samples are sent.
+        """Send one trial request, to find out whether a judge accepts a plan's fields before many samples are sent.
 
         If the judge does not answer, the samples are sent anyway, and the next trial is after `RENEWAL` seconds. The
         usage of the trial is not part of a sample's usage.
@@ -144,7 +144,7 @@ class Calls:
         return self._text_verdict(plan, model, reference, 0, deadline)
 
     async def _aggregate_votes(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
-        """Request all votes and combine them; raise the first error unless more than half of the votes succeed."""
+        """Request all votes and combine them; if at least half of the votes fail, raise the first error."""
         ask = [self._text_verdict(plan, model, reference, vote, deadline) for vote in range(plan.options.num_samples)]
         outcomes = await asyncio.gather(*ask, return_exceptions=True)
         values = [outcome.value for outcome in outcomes if isinstance(outcome, Verdict)]
@@ -338,7 +338,7 @@ def _read_and_count(meter: Meter, data: bytes) -> Choice:
 
 
 def _trial_key(plan: Plan, model: Model) -> Hashable:
-    """Return a key for the fields of a request: a server accepts or rejects all requests with the same key."""
+    """Return a key for the fields of a request; a server accepts either all or none of the requests with one key."""
     answers = plan.valid_answers(plan.rubric[: plan.options.max_criteria])
     return plan.destination, model.name, *_field_key(plan.options, model, answers)
 

@@ -1,11 +1,12 @@
 """Compare the members of a group: list the requests to send, and compute the members' values from the verdicts.
 
-Listwise: each request shows all members, and the judge gives each a score from 0 to 1. A member's value is its mean
-score. Pairwise: each request shows two members, and the label probabilities in the reply give the probability that the
-first is better. A member's value is the mean probability that it is better, over all requests that show it.
+Listwise: each request shows all members, and the judge gives each member a score from 0 to 1. A member's value is its
+mean score. Pairwise: each request shows two members, and the label probabilities in the reply give the probability that
+the first member is better. A member's value is the mean probability that it is better, over all requests that show it.
 
-The order of members depends only on their texts. With two orders, each request is repeated in reverse order, because
-judges prefer what they see first (FastChat's LLM-as-a-judge: the first answer wins 52.6 % of GPT-4's comparisons).
+The order of members depends only on their texts. With two orders, each request is repeated with its members in reverse
+order, because judges prefer what they see first (FastChat's LLM-as-a-judge: the first answer wins 52.6 % of GPT-4's
+comparisons).
 """
 
 from __future__ import annotations

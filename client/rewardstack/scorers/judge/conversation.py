@@ -1,7 +1,7 @@
 """Select the parts of a sample that a judge sees: the task, and the last reply or all turns of the response.
 
 Each turn of a conversation is fenced (`fences`). Turns in the response that the policy did not write, such as tool
-output, have the heading "not the candidate's words". The policy's reasoning is omitted unless `hide_reasoning` is
+output, are marked "not the candidate's words". The policy's reasoning is omitted unless `hide_reasoning` is
 false.
 """
 
@@ -80,7 +80,7 @@ class ShownParts(NamedTuple):
 
     @property
     def last_reply(self) -> str:
-        """The last reply as the judge sees it; empty if the response ends with another turn."""
+        """The last reply as the judge sees it; empty if `trace` ends with a turn that the policy did not write."""
         if not self.trace:
             return self.candidate
         return self.trace[-1].text if self.trace[-1].is_policy else ""
@@ -121,7 +121,7 @@ def read_shown_parts(item: Item, view: View, *, hide: bool, allow_urls: bool) ->
 def read_task(extra: Mapping[str, Any], *, hide: bool = True) -> tuple[str, Turns]:
     """Return the task as a text or, if it is a conversation, as turns.
 
-    The result is a pair of the text and the turns. One of the two is empty; without a task, both are.
+    The result is a pair of the text and the turns. At least one of them is empty, and both are if there is no task.
 
     Args:
         extra: the sample's `extra_info`.
@@ -232,9 +232,9 @@ def _parse_response(item: Item, *, hide: bool) -> Turns:
 def _select_trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Turns:
     """Return the turns of the response.
 
-    If the item's response has several turns, return these. Otherwise, return the turns in `messages` that belong to the
-    response, and append the last reply unless it is empty or these turns already end with it. If `messages` starts with
-    the task, the turns after the task belong to the response; else all turns from the policy's first turn on.
+    If the item's response has several turns, return these. Otherwise, return the turns in `messages` after the task or,
+    if `messages` does not start with the task, all turns from the policy's first turn on. If these turns do not end
+    with the last reply, append it (if it is not empty).
     """
     if item.messages is not None and len(turns := _parse_response(item, hide=hide)) > 1:
         return turns
@@ -249,8 +249,8 @@ def _select_trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Tu
 def _turns_before(messages: Turns, trace: Turns) -> Turns:
     """Return the turns of `messages` that precede the response.
 
-    `messages` may end with turns of the response. If its last turns are also the first turns of `trace`, they are
-    removed. Nothing is removed if `trace` is empty, or if the policy did not write the first turn of `trace`.
+    `messages` may end with turns of the response: turns that are also the first turns of `trace`. These are removed,
+    but only if the policy wrote the first turn of `trace`.
     """
     shared = next(
         (index for index in range(len(messages)) if messages[index:] == trace[: len(messages) - index]), len(messages)

@@ -30,9 +30,9 @@ class Dialect:
     """The optional fields of requests to a judge.
 
     Args:
-        constraint: how a request constrains a short reply. `structured_outputs`, `guided_regex` and `regex` stand for
-            the request field of this name. `regex_format` stands for a `response_format` with a regular expression, and
-            `json_schema` for a `response_format` with a JSON schema. Empty for no constraint.
+        constraint: how a request constrains a short reply. `structured_outputs`, `guided_regex` and `regex` are the
+            request fields with these names. `regex_format` is a `response_format` with a regular expression, and
+            `json_schema` is a `response_format` with a JSON schema. Empty for no constraint.
         label_lookup: whether label probabilities are read by token ID (`ids`) or from the most likely tokens (`top`);
             empty if the server does not return probabilities.
         top_logprobs: number of most likely tokens to request.
@@ -125,8 +125,8 @@ TGI = Dialect(
 )
 """https://huggingface.co/docs/text-generation-inference/basic_tutorials/using_guidance"""
 UNKNOWN = Dialect(constraint="json_schema", label_lookup="top", has_thinking_budget=False, is_guessed=True)
-"""The dialect of servers that are not recognized. OpenAI and Azure get it, too, and LiteLLM, because LiteLLM reports
-OpenAI as the owner of all models."""
+"""The dialect of servers that are not recognized. These include OpenAI, Azure, and LiteLLM, which reports OpenAI as the
+owner of all models."""
 
 OWNERS: Mapping[str, Dialect] = {"vllm": VLLM, "sglang": SGLANG, "llamacpp": LLAMA_CPP, "library": OLLAMA}
 """Dialects by the field `owned_by` of a model in `/v1/models`."""

@@ -47,8 +47,8 @@ from rewardstack.scorers.judge.verdict import Verdict
 from rewardstack.scorers.relay import Relayable
 
 GROUP_ID, ROLLOUT = "group_id", "rollout_index"
-"""Fields of `extra_info` with the group and with the member's number. While a group waits for members from other calls,
-a sample replaces an earlier sample with the same number, e.g. if a call is retried."""
+"""Fields of `extra_info` with the group and the number of the sample in the group. While a group waits for members from
+other calls, a sample replaces an earlier sample with the same number, e.g. if a call is retried."""
 GROUP_FIELDS = (GROUP_ID, GROUP_SIZE, ROLLOUT)
 MAX_CLOSED_GROUPS = 4096
 """Maximum number of closed groups to remember. A group is closed if it is incomplete when `group_wait` ends."""
@@ -80,11 +80,11 @@ def group_name(source: str, extra: Any, references: Any) -> str:
 
 
 class Member(NamedTuple):
-    """A prepared sample.
+    """A sample that is prepared for comparison with the other members of its group.
 
     Args:
         plan: the plan that would judge the sample alone.
-        group: the sample's group.
+        group: hash that identifies the group (`group_name`).
         size: the declared number of members; None if all members are in the same call.
         rollout: the member's number in the group; None if it has none.
     """
@@ -177,8 +177,8 @@ class GroupJudge(Relayable[Member]):
         """Return the score for every sample of the group if the group cannot be compared, else None.
 
         An incomplete group is compared if it has at least two members, and at least half of its declared size. If the
-        judge waits for members in other calls, an incomplete group is also closed, even if it is compared. Members that
-        arrive in the next `_wait` seconds then fail.
+        judge waits for members in other calls, every incomplete group is also closed: members that arrive in the next
+        `_wait` seconds fail.
         """
         count, size = len(samples), samples[0].size
         if size is None or count >= size:

@@ -76,7 +76,7 @@ class Models:
         Args:
             destination: the judge's servers and key.
             deadline: the caller's deadline.
-            wait: maximum time to wait for a first answer, in seconds.
+            wait: maximum time to wait if no earlier answer is cached, in seconds.
 
         Raises:
             DeadlineError: the judge did not answer in time.
@@ -153,8 +153,7 @@ class Models:
     async def _vllm_dialect(self, destination: Destination, deadline: SharedDeadline) -> Dialect:
         """Return the dialect for a vLLM server's version.
 
-        If the request for the version fails, the last known dialect decides: return `OLD_VLLM` if it is `OLD_VLLM`, and
-        `VLLM` in all other cases.
+        If the request for the version fails, return `OLD_VLLM` if this was the last known dialect, else `VLLM`.
         """
         try:
             reply = self._api.ask(destination, Message("GET", VERSION, is_optional=True), deadline)

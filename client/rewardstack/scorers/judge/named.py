@@ -26,7 +26,7 @@ SERVER_FIELDS = ("server_url", "api_key", *MODELS)
 """Fields of `extra_info` that select a server or a model; ignored for named judges."""
 RANGE = "score_range"
 POINTWISE_OPTIONS = ("verdict", "labels", "num_samples", "aggregate", "max_criteria", "clip_negative", "rubrics")
-"""Options that neither the routes file nor a sample can set for a judge with `compare`."""
+"""Options that the routes file must not set for a judge with `compare`, and that are ignored in its samples."""
 COMPARISON_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "listwise": {"verdict": "text"},
     "pairwise": {"verdict": "logprob", "labels": {"A": 1.0, "B": 0.0}},
@@ -44,9 +44,9 @@ class JudgeConfig:
     Attributes:
         url_setting: the variable or field with the judge's URL, for errors.
         model_setting: the field with the judge's model, for errors.
-        key_setting: the variable with the judge's key. Error messages insert it into `set … to one that the server
-            accepts`. If the judge's table has `base_url` but no `api_key_env`, there is no such variable yet. Error
-            messages then insert `judges.NAME.api_key_env to the name of a variable, and that variable`.
+        key_setting: the variable with the judge's key, for error messages such as `set KEY_SETTING to one that the
+            server accepts`. A judge with `base_url` but without `api_key_env` has no such variable. The value is
+            then `judges.NAME.api_key_env to the name of a variable, and that variable`.
         rate_limits: maximum requests and maximum tokens per minute; 0 for no limit.
 
     Args:
@@ -92,7 +92,7 @@ class JudgeConfig:
 
     @property
     def has_environment_url(self) -> bool:
-        """Whether the judge has no `base_url`, so that its URL is below the one in the environment."""
+        """Whether the judge has no `base_url`, so that its URL is a path below LLM_JUDGE_SERVER_URL."""
         return not self._judge.base_url
 
     def urls(self, settings: Settings) -> tuple[str, ...]:
@@ -121,8 +121,8 @@ class JudgeConfig:
         """Return a sample's `extra_info`, in which the options of the routes file replace those of the sample.
 
         Fields that select a server or a model are removed, with one warning for each judge and field. If the judge has
-        a template or `compare`, the sample's template and `score_range` are removed. If it has `compare`, the sample's
-        `POINTWISE_OPTIONS` are removed, too.
+        a template or `compare`, the sample's template and `score_range` are removed. If the judge has `compare`, the
+        sample's `POINTWISE_OPTIONS` are removed, too.
         """
         if not self._fixed_options and not any(name in extra for name in self._ignored):
             return extra

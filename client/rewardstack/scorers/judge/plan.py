@@ -74,9 +74,9 @@ class Plan(NamedTuple):
         return self.options.template.render(self.shown.problem, reference, self.shown.candidate, listing)
 
     def valid_answers(self, criteria: Rubric = ()) -> Answers:
-        """Return the valid answers to each criterion, or `GRADES` for each candidate.
+        """Return the valid answers to each criterion of a rubric; empty for other verdicts.
 
-        The result is empty unless the verdict is `rubric`, or the judge compares the candidates in a list.
+        If the judge compares the candidates in a list, return `GRADES` for each candidate instead.
         """
         if self.compared and not self.options.labels:
             return (GRADES,) * self.compared
@@ -141,7 +141,7 @@ def cache_key(plan: Plan, model: Model, revision: str, run_id: str, name: str = 
         plan: the plan.
         model: the judge's model.
         revision: revision of the judge, which the operator changes to discard cached verdicts.
-        run_id: ID of the run; empty for none. Verdicts that are not deterministic are cached for this run only, or
+        run_id: ID of the run; empty for none. Verdicts that are not deterministic are cached for this run only or,
             without a run ID, for this process only.
         name: name of a named judge; empty for the environment's judge.
     """
@@ -153,7 +153,7 @@ def cache_key(plan: Plan, model: Model, revision: str, run_id: str, name: str = 
     criteria_text = [repr(tuple(map(tuple, plan.rubric)))] if plan.rubric else []
     prefix = _key_prefix(options, model, revision, scope, name)
     shown = plan.shown
-    # An image may have the same text as a reference, and a conversation the same text as a single message.
+    # The texts do not say what they are: an image URL can equal a reference, or a conversation a single message.
     kinds = bool(shown.task), bool(shown.trace), len(shown.images)
     shape = [repr(kinds)] if any(kinds) else []
     texts = shown.problem, shown.candidate, *plan.references, *criteria_text, *shown.images

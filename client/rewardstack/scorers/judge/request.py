@@ -17,7 +17,7 @@ from rewardstack.scorers.judge.templates import system_message
 
 CHAT = "/chat/completions"
 REMINDER = "\n\nYour reply to this could not be read, so reply once more. "
-"""Text in the second request, which is sent after a reply without a verdict. It stands between the user message and the
+"""Text in the second request, which is sent after an unreadable reply. It is inserted between the user message and the
 description of the reply format."""
 DECIMALS = "with three decimals"
 TOKENS_PER_CRITERION = 8

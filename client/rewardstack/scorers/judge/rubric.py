@@ -52,7 +52,7 @@ _ANSWER = re.compile(
     r"(?P<word>[A-Za-z](?!\s{1,4}\w)|\w{2,12})(?![\w/])(?!\s{1,4}(?:and|or)\b)(?(item)(?:(?<=yes)|(?!\s{1,4}\w)))",
     re.IGNORECASE,
 )
-"""A criterion's number and answer. In `1. No dose is named`, an item of a list, the first word is no answer."""
+"""A criterion's number and answer. In a list item such as `1. No dose is named`, the first word is not an answer."""
 _GRADE = re.compile(
     r"(?P<number>[0-9]{1,4})\s{0,4}(?:[:)=]{1,2}|[.-](?=\s))\s{0,4}(?P<word>[0-9]{0,4}\.?[0-9]{1,9})(?![\w./%])"
     rf"(?!{CONTINUED.pattern})",
@@ -65,7 +65,7 @@ _OBJECT_START = re.compile(r"^[ \t]{0,8}(?:```(?:json)?[ \t]{0,8})?(?=\{)", re.M
 _OBJECT_END = re.compile(r"[ \t]{0,8}(?:```)?[ \t]{0,8}(?:\n|\Z)")
 """The end of a line after a JSON object."""
 _MAX_OBJECTS = 64
-"""Maximum number of places in a reply where its JSON object is searched."""
+"""Maximum number of positions in a reply at which to look for a JSON object."""
 _WORDS = {"yes": "yes", "no": "no", "true": "yes", "false": "no", "met": "yes", "unmet": "no"}
 
 
@@ -78,7 +78,7 @@ class Criterion(NamedTuple):
         text: the text of the criterion, in one line.
         points: points for a response that meets the criterion; below 0 for an undesired property.
         choices: texts of the choices from worst to best; empty for a criterion that is answered with yes or no.
-        must_pass: whether the reward is at most 0 unless the criterion is fully met.
+        must_pass: whether the reward is at most 0 if the criterion is not fully met.
     """
 
     name: str
@@ -178,8 +178,8 @@ def _parse_criterion(number: int, entry: Any) -> Criterion:
 def _check_names(number: int, entry: Mapping[str, Any]) -> None:
     """Raise RequestError if a field, such as `point`, is probably a misspelling of a field that is missing.
 
-    A criterion without points has one point. So if the field with negative points is misspelled, the penalty would
-    become a reward.
+    Without this check, a penalty could become a reward: if the field with negative points is misspelled, the criterion
+    gets the default of one point.
     """
     missing = [name for name in ("choices", "modifiers") if name not in entry]
     missing += [] if any(name in entry for name in POINTS_FIELDS) else POINTS_FIELDS
@@ -345,8 +345,8 @@ def parse_answer_pairs(
 ) -> list[tuple[int, str]]:
     """Return the number and the word of each answer in a reply.
 
-    The answers are read from the last lines with answers, which directly follow each other. If there are none after the
-    last JSON object that stands on lines of its own, they are read from this object.
+    Return the last block of successive lines with answers. If the reply has a JSON object on lines of its own, only the
+    lines after the last such object count; if they have no answers, return the members of the object.
 
     Args:
         text: the reply.
@@ -371,7 +371,7 @@ def parse_answer_pairs(
 def _last_object(text: str) -> tuple[list[tuple[str, Any]], str]:
     """Return the members of a reply's last JSON object, and the text after it; `([], text)` if there is none.
 
-    An object before or after other text on its lines is no answer, because it may be a quotation.
+    An object that shares a line with other text does not count, because it may be a quotation.
     """
     decoder = json.JSONDecoder(object_pairs_hook=list)
     members: list[tuple[str, Any]] = []

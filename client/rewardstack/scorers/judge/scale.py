@@ -1,7 +1,7 @@
 """Find the scale of a judge's verdicts: the declared `score_range`, or the range in the text of the prompt template.
 
-Sentences with the word REWARD are searched first, then other sentences. A template with another range than the scale is
-rejected: with "from 1 to 10" in the text and a scale from 0 to 1, the worst verdict, 1, would be the best reward.
+Sentences with the word REWARD are searched first, then other sentences. A template whose text contradicts the scale is
+rejected. Otherwise, with "1 to 10" in the text and a scale from 0 to 1, the worst verdict, 1, would be the best reward.
 """
 
 from __future__ import annotations
@@ -113,10 +113,10 @@ def find_scale(text: str, declared: Scale | None) -> Scale:
 
 
 def _mentioned_scales(text: str, *, with_criteria: bool) -> set[Scale]:
-    """Return the ranges in sentences with the word REWARD.
+    """Return the ranges in a template that may be the range of the verdict; empty if there are none.
 
-    If these sentences have no range, return the ranges in other sentences that may describe the verdict. If there are
-    no such ranges, return the range of the template's list of grades.
+    These are the ranges in sentences with the word REWARD, or else those in other sentences that may describe the
+    verdict, or else the range of the template's list of grades.
 
     Args:
         text: the text of the template.

@@ -148,7 +148,7 @@ class Judge(Relayable[Plan]):
         return plan
 
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
-        """Return a cache key for each sample; None if the model, or the fields that the judge accepts, are unknown."""
+        """Return a cache key for each sample; None if the model or the fields that the judge accepts are unknown."""
         models = await self._find_models(samples, context.deadline)
         return [self._key(plan, models[_server_and_options(plan)]) for plan in samples]
 
@@ -169,7 +169,7 @@ class Judge(Relayable[Plan]):
                 raise one
         models: dict[ServerAndOptions, Model | None] = {}
         for (kind, plan), one in zip(kinds.items(), outcomes, strict=True):
-            model = self._model(plan)  # the trial request of another kind may have changed the dialect
+            model = self._model(plan)  # the trial request for other options may have changed the dialect
             models[kind] = model if isinstance(one, Model) and self.calls.is_accepted(plan, model) else None
         return models
 
@@ -179,7 +179,7 @@ class Judge(Relayable[Plan]):
         Args:
             plan: the plan of a sample.
             deadline: the caller's deadline.
-            wait: maximum time to wait for the first discovery, in seconds.
+            wait: maximum time to wait for discovery if no earlier answer is cached, in seconds.
 
         Raises:
             ServiceError: discovery failed.
@@ -205,11 +205,11 @@ class Judge(Relayable[Plan]):
 
         Args:
             plans: the plan of each request.
-            decide: sends the requests of plans, and returns the verdicts; its errors become scores without a value.
+            decide: sends the requests of plans, and returns the verdicts.
             context: deadline and trace of the samples.
 
         Returns:
-            The scores in the order of the verdicts; after an error, a single score without a value.
+            The scores in the order of the verdicts; after an error, a single score, usually without a value.
 
         Raises:
             RequestError, BudgetError: as `score` does.
@@ -264,16 +264,15 @@ class Judge(Relayable[Plan]):
     def batch(self, sample: Plan) -> BatchKey:
         """Return a batch key: one sample per batch; samples with the same problem are sent one after another.
 
-        At most `batch_size` samples are in flight. Without `batch_size`, the maximum is the number of connections. A
-        judge with a rate limit has no maximum without `batch_size`, because the time that samples wait for the rate
-        limit does not count toward their timeout.
+        At most `batch_size` samples are in flight; by default, one per connection. A judge with a rate limit has no
+        default maximum, because samples that wait for the rate limit do not time out.
         """
         destination, size = sample.destination, sample.options.batch_size
         width = size or (math.inf if self._rate else len(destination.urls) * self._settings.max_connections)
         return _batch_key(destination, size, width, sample.shown.problem)
 
     def portable(self, item: Item, sample: Plan) -> Item:
-        """Return the item to send to a reward server; its `extra_info` has the template's text in place of its path."""
+        """Return the item to send to a reward server; `extra_info` has the template's text in place of a file path."""
         extra = portable_extra(self._with_fixed_options(item).extra, sample.shown, sample.rubric)
         if sample.options.hide_reasoning and not sample.shown.trace:
             return replace(item, extra=extra)
@@ -344,7 +343,7 @@ class Judge(Relayable[Plan]):
             self._rate.correct(reservation, usage.requests, known)
 
     async def _verdict(self, plans: Sequence[Plan], model: Model, deadline: SharedDeadline) -> list[Verdict]:
-        """Return the best verdict over the references."""
+        """Return a list with one verdict: the best one over the references."""
         [plan] = plans
         request = partial(self.calls.verdict, plan, model, deadline=deadline)
         if len(plan.references) == 1:
@@ -364,8 +363,8 @@ class Judge(Relayable[Plan]):
     def _too_long(self, error: RejectedError, plan: Plan) -> Score:
         """Return the score for a prompt that is too long.
 
-        The score is 0 if the candidate has more tokens than the rest of the prompt and the longest reply together. The
-        numbers are estimates. Otherwise, or if the judge compares candidates, the sample fails.
+        The score is 0 if the candidate has more tokens (estimated) than the rest of the prompt and the longest reply
+        together. Otherwise the sample fails. If the judge compares candidates, the samples always fail.
         """
         if plan.compared:
             remedy = "raise the judge's MAX_MODEL_LEN or shorten the responses" + (

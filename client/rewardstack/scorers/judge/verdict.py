@@ -41,7 +41,7 @@ CONTINUED = re.compile(
     r"|out of\s{1,3}(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|(?:a|one) hundred)\b)|,\d",
     re.IGNORECASE,
 )
-"""Text after a number that belongs to it: `7 percent`, `1 out of ten`, `0.8 to 0.9`, `0,85`."""
+"""Matches text that continues the number before it, as in `7 percent`, `1 out of ten`, `0.8 to 0.9` and `0,85`."""
 PLAIN = re.compile(r"REWARD: (0\.[0-9]{3}|1\.000)")
 """A reply that is only a verdict line with a number from 0 to 1."""
 COMPLETE = re.compile(r"\.\d{3}$")

@@ -2,15 +2,15 @@
 
     runner (`runner`: tests, comparison, verdict) ─ launcher (`inside.launcher`, a warm interpreter) ─ candidate
 
-The runner is an isolated process (package `isolation`), one per core. It starts a launcher, and passes it descriptors
-of memory files: the program, the program's input, and an empty file for the output. For each test, the launcher forks a
+A runner is an isolated process (package `isolation`); there is one per core. It starts a launcher, and passes to it
+memory files: the program, the program's input, and an empty file for the output. For each test, the launcher forks a
 confined process (package `confinement`). This process, the candidate, runs the program; it never gets the test's
 expected output.
 
 Tests that are programs themselves run in a second confined process, the tester (`inside.tester`), which calls the
 candidate's functions over a socket that carries only plain values. Some rows of data sets have a checker (`checking`),
-a program that decides whether an output is right. It runs in a process like the candidate's, and gets the input, the
-expected output and the output as files.
+a program that decides whether an output is right. It runs in a process like the candidate's, and gets three files: the
+input, the expected output and the candidate's output.
 
 Programs in compiled languages (`languages`) are built once per sample (`building`): a separate launcher runs the
 compiler, confined to a folder. Candidates then run the executable.

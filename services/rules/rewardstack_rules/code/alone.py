@@ -1,4 +1,7 @@
-"""Locks by which a runner can run one test while the other runners of its pool wait."""
+"""Let a runner run one test while the other runners of its pool wait.
+
+A runner is an isolated process that runs the tests of the reward function `code` (package `code`).
+"""
 
 from __future__ import annotations
 

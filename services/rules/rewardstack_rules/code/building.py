@@ -26,7 +26,7 @@ KILLED_COMPILER = re.compile(
 NO_MEMORY = re.compile(r"out of memory|memory exhausted|cannot allocate memory", re.IGNORECASE)
 ERROR = re.compile(r"error:|undefined reference|multiple definition|relocation truncated|too large", re.IGNORECASE)
 IN_PROGRAM = re.compile(r"^main\.\w+:", re.MULTILINE)
-"""Matches a message about a line of the source. Such a message shows that the compiler works and read the source."""
+"""Matches a message about a line of the source. Such a message shows that the compiler itself works."""
 NO_COMPILER = f"{VARIABLE}: no C++ compiler is on PATH (g++, c++, clang++); install g++, or name a compiler"
 REMEDY = "install g++ with its static libraries, or name another compiler"
 
@@ -47,7 +47,7 @@ class Builder:
     """Makes programs from sources; one compilation at a time.
 
     Args:
-        new_launcher: returns a launcher for a compiler, given its path.
+        new_launcher: returns a launcher that runs a compiler, given the compiler's path.
         compiler: path of the compiler; empty if there is none.
     """
 
@@ -59,7 +59,7 @@ class Builder:
         """The last source for which the compiler was killed."""
 
     def build(self, language: str, source: bytes, runner: Launcher) -> Program | Verdict:
-        """Return a program, or the verdict on a source that does not compile.
+        """Return the program, or a verdict if it cannot be built.
 
         Args:
             language: a key of `LANGUAGES`.

@@ -1,6 +1,7 @@
-"""Find the fenced blocks of a response, and its program: the content of the last closed block with the language's tag.
+"""Find the fenced blocks and the program in a response.
 
-If there is no such block, a block whose fences are attached to other text counts, too. If there is none either, the
+The program is the content of the last closed block with the language's tag. If there is no such block, blocks whose
+fences share a line with other text are searched, too. If none of them has the tag, or if the block is blank, the
 program is the content of the last closed block without a tag.
 """
 
@@ -18,7 +19,7 @@ LINE_END = re.compile(r"\r\n|\r|\n")
 FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`{]*)")
 ATTACHED_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^\s`~{]+)\Z")
 ATTACHED_LENGTH = 40
-"""Maximum number of characters of a fence at the end of a line, with its tag."""
+"""Maximum number of characters of a fence at the end of a line of text, including its tag."""
 ANSWER_END = "</answer>"
 ANSWER_TAG = re.compile(r"^[ \t]*<answer>[ \t]*(?=`{3}|~{3})|(?:(?<=```)|(?<=~~~))[ \t]*</answer>", re.MULTILINE)
 """Matches `<answer>` before a fence and `</answer>` after one, on the same line."""
@@ -54,7 +55,7 @@ class Block(NamedTuple):
     is_closed: bool
 
     def code(self) -> str:
-        """Return the content, without the indentation of a list item."""
+        """Return the content. If the block is indented, as in a list item, remove the common indentation."""
         code = "\n".join(self.lines) + "\n"
         return textwrap.dedent(code) if self.opening.indent else code
 
@@ -80,16 +81,16 @@ def extract_code(response: str, language: str, how: str) -> str:
 
 
 def fenced_blocks(text: str) -> list[tuple[str, str]]:
-    """Return the tag, in lower case, and the content of each closed block; ignore `<answer>` beside a fence."""
+    """Return the lower-case tag and the content of each closed block; ignore `<answer>` tags next to fences."""
     blocks = _blocks(ANSWER_TAG.sub("\n", text), _fence)
     return [(block.opening.tag, block.code()) for block in blocks if block.is_closed]
 
 
 def _attached_blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield blocks like `fenced_blocks`, also those whose fences are attached to other text.
+    """Yield blocks as `fenced_blocks` returns them, including those whose fences share a line with other text.
 
-    A language's fence may be at the end of a line of text (`Code: ```python`), or in a quotation (`> `). If nothing
-    else closes the last block, the first line that ends in a fence does.
+    An opening fence with a language's tag may end a line of text (`Code: ```python`), and blocks may be in a quotation
+    (`> `). If no line closes the last block, it ends at its first line that ends in a fence.
     """
     for opening, lines, is_closed in _blocks(QUOTED.sub("", text), lambda line: _fence(line) or _attached_fence(line)):
         if not is_closed:

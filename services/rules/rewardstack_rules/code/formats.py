@@ -27,22 +27,22 @@ STRING_OPCODES = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UN
 OTHER_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 """The pickle of a string has only these opcodes and `STRING_OPCODES`. A pickle with any other opcode is refused."""
 WRAPPERS = ("target", "verification_info", "verifier_metadata", "unit_tests", "input_output", "ground_truth")
-"""If no reader recognizes an object by its fields, its tests are read from the first of these fields that it has."""
+"""An object without a field of `READERS` may have its tests in one of these fields. The first one present is used."""
 CHECKERS = ("generated_checker", "checker", "checker_code", "special_judge", "output_judging_function")
 """Fields that may hold the source of a checker."""
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 TEST_PROGRAM = re.compile(r"\bassert\b|\bdef test_|\bdef check\(")
-"""Text that is recognized as a test program."""
+"""A text is recognized as a test program if this pattern matches a part of it."""
 CAN_FAIL = re.compile(rf"{TEST_PROGRAM.pattern}|assert|\braise\b|\bexit\(")
-"""What test programs contain, even those in a field for tests."""
+"""Matches code that can make a test fail. Test programs without such code are refused: every response would pass."""
 KIT = "test_cases_kit"
-"""Field with an object that may have one of the fields `CHECKERS` (HardTests)."""
+"""Field of the HardTests data set. Its value is an object that may have one of the fields `CHECKERS`."""
 CALL_JUDGE = """
 import sys as _sys
 _input, _expected, _output = (open(path, newline="").read() for path in _sys.argv[1:])
 print(int(bool(output_judging_function(_input, _output, _expected))))
 """
-"""Code that is appended to the source of a judging function (HardTests) to make it a checker."""
+"""Code that is appended to the source of HardTests' function `output_judging_function`, to make it a checker."""
 EMPTY: tuple[Any, ...] = (None, "", [])
 NAMING = ("fn_name", "func_name", "function_name", "entry_point", "test_setup_code", *CHECKERS)
 """Fields that decide how the tests are run. If one is misspelled, the sample is `unscored`."""
@@ -72,16 +72,15 @@ class Case:
 class Checker(NamedTuple):
     """A program that decides whether an output is right.
 
-    A row of a data set has a checker if its tests have several right outputs. The checker gets the paths of three
-    files: the input, the expected output and the program's output. A checker for testlib (codeforces.com/testlib) gets
-    the program's output before the expected output.
+    A problem has a checker if several outputs of a test can be right. The checker gets the paths of three files: the
+    input, the expected output and the program's output. A checker that uses testlib (codeforces.com/testlib) gets the
+    program's output before the expected output.
 
     Args:
         source: source of the program.
         language: a key of `languages.LANGUAGES`.
-        is_testlib: whether the checker is called as testlib's checkers are, so that its exit status is the verdict
-            (`checking.by_status`). If False, the checker prints 1 or 0, as open-r1's `generated_checker` does
-            (`checking.by_number`).
+        is_testlib: whether the checker uses testlib, so that its exit status is the verdict (`checking.by_status`). If
+            False, the checker prints 1 or 0 (`checking.by_number`), as open-r1's `generated_checker` does.
     """
 
     source: str
@@ -268,7 +267,7 @@ def _of_program(text: str) -> Problem:
 
 
 def _of_programs(tests: Sequence[str], setup: str = "") -> Problem:
-    """Return the problem for test programs; raise TestsError if any response would pass all of them."""
+    """Return the problem for test programs; raise TestsError if they contain nothing that can fail (`CAN_FAIL`)."""
     if tests and not any(map(CAN_FAIL.search, [setup, *tests])):
         raise TestsError("the tests contain no `assert`, so that every response would pass them")
     return Problem(setup=setup, tests=[*tests])
@@ -371,9 +370,9 @@ def _arguments(value: Any) -> str:
 
 
 def _with_whole_keys(value: Any) -> Any:
-    """Mark an object whose keys all look like integers, so that the candidate's process converts the keys to `int`.
+    """Mark an object whose keys all look like integers, so that `inside.programs.call` converts the keys to `int`.
 
-    In JSON, all keys are strings. verl's prime_code converts such keys, too.
+    The conversion is needed because all keys in JSON are strings. verl's prime_code converts such keys, too.
     """
     if isinstance(value, dict) and value and all(re.fullmatch(r"-?\d{1,18}", str(key)) for key in value):
         return {"__whole_keys__": value}
@@ -417,7 +416,7 @@ def _lines(value: Mapping[str, Any], name: str) -> list[str]:
 def _of_test(value: Mapping[str, Any]) -> Problem:
     """Return the problem for the field `test` or `functional`: a test program, or a list (`_of_list`).
 
-    The `check` of a test program is called with the function that `entry_point` names (`_with_check`).
+    If the test program defines `check`, it is called with the function that `entry_point` names (`_with_check`).
     """
     test = value.get("test") or value.get("functional")
     entry = value.get("entry_point") or ""

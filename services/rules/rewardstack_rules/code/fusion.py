@@ -40,7 +40,7 @@ SENT = (
 """Modules of the driver, which each request contains."""
 ARCHIVE, TASK = "rewardstack.zip", "task.json"
 KEPT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
-"""Environment variables of SandboxFusion that programs keep."""
+"""Environment variables that programs inherit from SandboxFusion."""
 ENVIRONMENT = {**FIXED, "HOME": "/"}
 """Environment variables that programs get besides `KEPT`."""
 CODE = f"""
@@ -52,7 +52,7 @@ sys.path.insert(0, os.path.abspath({ARCHIVE!r}))
 from rewardstack_rules.code.inside.driver import main
 main({TASK!r})
 """
-"""The program of each request: starts Python again with the environment of a launcher, and runs the driver there."""
+"""The Python code of each request: restarts Python with a launcher's environment variables, and runs the driver."""
 DRIVER_SECONDS = 20.0
 """Seconds that the driver may take in addition to the program, before SandboxFusion stops it."""
 REQUEST_SLACK = 30.0
@@ -67,7 +67,7 @@ NOT_FUSION = "not a reply of SandboxFusion to /run_code"
 class FusionLauncher:
     """Runs processes on SandboxFusion.
 
-    The sealed memory files of a process are its inputs. Its other memory files are for its output.
+    The memory files of a process that are sealed against writing are its inputs. The others are for its output.
 
     Args:
         urls: base URLs of equivalent servers.
@@ -85,7 +85,7 @@ class FusionLauncher:
         """Do nothing: there is no launcher process."""
 
     def run(self, processes: Sequence[Process], wall: float) -> None:
-        """Run a process, and set its result. The arguments are those of `Launcher.run`; the list has only one process.
+        """Run a process, and set its result. The arguments are those of `Launcher.run`, with a single process.
 
         Raises:
             ServiceError: SandboxFusion gave no valid reply, after all retries.
@@ -162,7 +162,7 @@ def _read(reply: bytes) -> tuple[Mapping[str, Any], Mapping[str, bytes]]:
 
 
 def _read_report(process: Process, ran: Mapping[str, Any], seconds: float) -> None:
-    """Set the result of a process from the driver's report; raise SandboxError if there is none."""
+    """Set the result of a process from the driver's report; raise SandboxError if there is no valid report."""
     if ran["status"] == "TimeLimitExceeded":
         raise SandboxError(f"SandboxFusion stopped the program after {seconds:g} s")
     try:

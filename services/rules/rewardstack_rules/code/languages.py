@@ -21,8 +21,8 @@ class Language(NamedTuple):
     """A language.
 
     Args:
-        names: matches every name by which code fences and data sets call the language. The name must be in lower case
-            and without blanks (`find_language`).
+        names: matches every name that code fences and data sets use for the language, after `find_language` has
+            converted it to lower case and removed blanks.
         source: name of the source file for the compiler; empty if programs are not compiled.
         options: the compiler's options, in addition to `COMPILED`.
     """

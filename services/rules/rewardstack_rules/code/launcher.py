@@ -1,4 +1,7 @@
-"""The runner's client of a launcher: start it, send it programs, and watch the processes that run them."""
+"""Start a launcher, send it programs, and watch the processes that run them.
+
+A launcher (`inside.launcher`) is a process that forks a confined process for each program. Runners use this module.
+"""
 
 from __future__ import annotations
 
@@ -63,9 +66,9 @@ class Process:
         status: exit status; negative for a signal, None while it runs.
         used: CPU seconds that were used.
         peak: peak memory, in bytes.
-        killed: why it was killed; empty if it was not killed. `asleep` and `starved` are those of `StallDetector`.
-            `ended` means that the main process of `Launcher.run` had ended, or that one of the processes had exceeded
-            its CPU limit.
+        killed: why it was killed; empty if it was not killed. For `asleep` and `starved`, see `StallDetector.check`.
+            `ended` means that the main process of `Launcher.run` had ended, or that a process had exceeded its CPU
+            limit.
     """
 
     program: str
@@ -122,7 +125,7 @@ class LocalLauncher:
         self._command = [python, "-s", str(SCRIPT)]
         self._words = [boundary, compiler]
         self._folder = ""
-        """The compiler's folder."""
+        """The folder for the compiler's files, which `stop` removes; empty if the launcher runs no compiler."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._last = 0

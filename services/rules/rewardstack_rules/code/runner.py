@@ -1,7 +1,7 @@
 """Score a sample of the reward function `code`: find the program and the tests, run them, and compare the results.
 
-The code pool calls `execute` in its isolated processes, the runners. A runner is trusted: it knows the expected
-outputs. Programs run in confined processes that its launcher (`launcher`) forks.
+`execute` runs in isolated processes that only this reward function uses, the runners. A runner is trusted: it knows the
+expected outputs. Programs run in confined processes that the runner's launcher (`launcher`) forks.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from rewardstack_rules.isolation.process import hide_memory
 from rewardstack_rules.settings_table import TABLE
 
 TESTER_SHARE = 3
-"""CPU limit of a tester, as a multiple of the program's CPU limit."""
+"""CPU limit of a tester (the process that runs test programs), as a multiple of the program's CPU limit."""
 NOT_SENT = (
     "test programs and checkers hold expected results, which SandboxFusion never gets; score this problem on a server "
     "with CODE=on and without SANDBOX_FUSION_URL"

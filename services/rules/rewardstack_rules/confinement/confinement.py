@@ -26,7 +26,7 @@ OWN_PROCESS = "/proc/self"
 CODE = frozenset({".py", ".pyc", ".so", ".dist-info", ".egg-info"})
 """Suffixes of modules, and of folders with metadata of packages."""
 SELF_KILLING = ("timer_create",)
-"""System calls by which a process can make the kernel send SIGKILL to this process itself."""
+"""System calls by which a process can make the kernel kill it with SIGKILL."""
 WRITE = ~(landlock.EXECUTE | landlock.DEVICE_IOCTL)
 """All file rights except executing files and device ioctls."""
 
@@ -39,12 +39,11 @@ class Confinement:
     Create the object in the parent process, and call `enter` in the process to confine.
 
     Args:
-        allow: names of system calls, or of groups of them, to allow in addition (`syscalls.ADDABLE`).
+        allow: names of system calls, or of groups of them (`syscalls.GROUPS`), to allow in addition.
         files: additional files and folders that the process can read, and write if `write` is allowed.
         only: files and folders that the process can read besides `files`, and execute if `programs` is allowed. None
-            stands for system files; the process can then also read installed Python code. With a list, the process can
-            also create pairs of stream sockets, because asyncio needs them. With a list, it also cannot make the kernel
-            send SIGKILL to the process itself.
+            means system files; the process can then also read installed Python code. With a list, the process can
+            create pairs of stream sockets, which asyncio needs, but cannot make the kernel kill it with SIGKILL.
         without: names of system calls to refuse.
 
     Raises:

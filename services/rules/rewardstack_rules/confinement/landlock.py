@@ -41,8 +41,7 @@ def version() -> int:
 def restrict(rules: Iterable[tuple[str, int]], *, has_network: bool = False) -> None:
     """Limit this process permanently to the file rights in `rules`.
 
-    If the kernel's Landlock version is at least `SCOPE_VERSION`, the process and its future children can then signal
-    only each other.
+    From Landlock version `SCOPE_VERSION` on, the process and its future children can signal only each other.
 
     Args:
         rules: paths, each with the rights to the path and to everything below it; missing and inaccessible paths are

@@ -1,8 +1,8 @@
 """Bind the parameters of a reward function by name.
 
-Trainers pass arguments in different orders and under different names. This module knows the names of all supported
-trainers, so a parameter's name, never its position, selects its value: the response, the reference, the prompt, another
-argument of the trainer, or else the field of `extra_info` with that name.
+Trainers pass arguments in different orders and under different names. This module knows the argument names of all
+supported trainers, so a parameter's name, never its position, selects its value: the response, the reference, the
+prompt, another argument of the trainer, or else the field of `extra_info` with that name.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class BoundFunction:
     Args:
         evaluate: scores a response.
         needs_reference: whether a sample without a reference is unscored.
-        fields: the fields of `extra_info` that the function reads; `*` for all except reserved ones. Reserved fields
-            that are parameters are listed even after `*`, and so is `data_source` if the function reads it, because it
-            usually belongs to the sample itself, not to `extra_info`.
+        fields: the fields of `extra_info` that the function reads. `*` means all except server fields
+            (`wire.is_server_field`); server fields that are parameters are listed after it. If the function reads
+            `data_source`, that is also listed, because it usually belongs to the sample itself, not to `extra_info`.
         field_parameters: the fields of `extra_info` that are parameters of the function.
     """
 
@@ -182,7 +182,7 @@ class _Binder:
         return Parameter(name, self._getter(name), default, self._is_list(name), by_position)
 
     def _is_field(self, name: str) -> bool:
-        """Return whether a parameter of this name can only get the field of `extra_info` that has the same name."""
+        """Return whether a parameter gets a field of `extra_info` because its name has no other meaning."""
         if name in SLIME or name == "args":
             return not self._is_slime
         return name not in GETTERS and name not in UNAVAILABLE
@@ -207,7 +207,7 @@ class _Binder:
         return SLIME_GETTERS.get(name) or GETTERS[name]
 
     def _required(self, named: Sequence[SignatureParameter]) -> dict[str, Sequence[str]]:
-        """Return the parameters that must have a value, each with the fields of `extra_info` that can provide it."""
+        """Return the required parameters, each with the fields of `extra_info` that can provide its value."""
         empty = [parameter.name for parameter in named if parameter.default is SignatureParameter.empty]
         required: dict[str, Sequence[str]] = {name: (name,) for name in empty if self._is_field(name)}
         if "prompt" in empty and not self._is_areal:

@@ -226,8 +226,8 @@ def _nested_codes(code: CodeType) -> Iterator[CodeType]:
 def _add_location(error: BaseException, folder: str) -> None:
     """Add a note to an error: file and line of the place in the function's own code that led to it.
 
-    This place is the last traceback entry whose file is below `folder`, but not below a folder `site-packages`, and is
-    no module of Python without a file, such as `<frozen os>`. If there is no such entry, add no note.
+    This place is the last traceback entry whose file is in `folder`, but not in a `site-packages` below it. Entries
+    without a file, such as `<frozen os>`, do not count. If there is no such entry, add no note.
     """
     place, frame = "", error.__traceback__
     while folder and frame is not None:

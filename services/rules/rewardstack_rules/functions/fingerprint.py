@@ -1,9 +1,9 @@
 """Compute the fingerprint of a custom reward function: a hash of its source, local imports and library versions.
 
-The fingerprint is part of the cache key, so a change to any of these stops the use of older cached scores. For
-rewardstack's own packages, `VERDICT_VERSION` and `BINDING_VERSION` are hashed instead of their sources. The
-fingerprint does not cover files and environment variables that a function reads, modules that it imports by a computed
-name, local modules that are compiled, and the dependencies of libraries.
+The fingerprint is part of the cache key, so a change to any of these invalidates older cached scores. For rewardstack's
+own packages, `VERDICT_VERSION` and `BINDING_VERSION` are hashed instead of their sources. The fingerprint does not
+cover files and environment variables that a function reads, modules that it imports by a computed name, local modules
+that are compiled, or the dependencies of libraries.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _imports(source: bytes, package: str) -> Iterator[str]:
 
 
 def _library(module: str) -> str:
-    """Return `name==version` of the library that a module belongs to; empty for a standard, local or own module."""
+    """Return `name==version` of a module's library; empty for a local module or one of Python or rewardstack."""
     top = module.partition(".")[0]
     if top in OWN_PACKAGES or top in sys.stdlib_module_names:
         return ""

@@ -25,7 +25,7 @@ class Rule:
         evaluate: the function, with its parameters bound.
         fingerprint: a version or hash of everything that the function's values depend on; part of cache keys.
         needs_reference: whether a sample without a reference is unscored.
-        fields: the fields of `extra_info` that the function reads; `("*",)` for all.
+        fields: the fields of `extra_info` that the function reads; `*` for all (see `BoundFunction.fields`).
         field_parameters: the fields of `extra_info` that are parameters of the function. If a sample has a field whose
             name misspells one of them, the reason of its score has a hint.
         range: the lowest and the highest value that the function returns.

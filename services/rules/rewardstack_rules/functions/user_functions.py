@@ -34,7 +34,7 @@ class Mark:
         range: the option `range`.
         confined: the option `confined`.
         module: the name of the module that applied the decorator.
-        earlier: the module's earlier reward function whose variable this one takes; None if there is none.
+        earlier: an earlier reward function of the module that has the same name as this one; None if there is none.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Find the questions most similar to a prompt. A search among a hundred thousand takes about a millisecond.
+"""Find the questions most similar to a prompt. A search among 100,000 questions takes about a millisecond.
 
 Each question has a sketch: the smallest hashes of its trigrams (a bottom-k sketch: Broder 1997, "On the resemblance
 and containment of documents"). Similar texts share many of these hashes. An index from hashes to questions yields a few
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 SKETCH = 64
-"""Maximum number of hashes per question. Each hash takes 4 bytes in the index, and the question's number 4 more."""
+"""Maximum number of hashes per question. In the index, each of them takes 4 bytes, and each distinct hash 12 more."""
 MAX_VISITS = 50_000
 """Approximate maximum number of index entries that one search reads. It reads the entries of rare hashes first."""
 CANDIDATES = 32
 """Maximum number of questions that are compared with a prompt in full."""
 MAX_LENGTH = 10_000
-"""Maximum number of characters of a question or prompt; longer ones are not found by similarity."""
+"""Maximum number of characters of a question or prompt. Longer ones are left out of the search for similar texts."""
 EXACT = re.compile(r"<[/|]?[a-z_]+\|?>|(?<=[a-z])-(?=[a-z])|(\d+|[-+*/^=<>%])")
 """Captures numbers and operator signs. A prompt and its nearest question must have the same ones in the same order.
 
@@ -86,7 +86,7 @@ class NearestQuestion:
         return [int(row) for row in rows]
 
     def _visit(self, sketch: Hashes) -> NDArray[np.int32]:
-        """Return the positions of the questions that share hashes with a sketch, repeated for each shared hash.
+        """Return the positions of the questions that share hashes with a sketch, once for each shared hash.
 
         Entries of rare hashes are read first. After about `MAX_VISITS` entries, the remaining hashes are left out.
         """

@@ -6,7 +6,7 @@ other request holds any, the charge may exceed the budget, so that every body up
 first `FREE_BYTES` of each request are not charged, so that a flood of large bodies does not stop ordinary samples.
 
 Parsed values need more memory than their text, so the JSON values of a body are counted before it is parsed. The
-regular expression that counts them cannot handle escapes, so `blank_escapes` removes them first. An expression that
+regular expression for counting cannot handle escapes, so `blank_escapes` replaces escapes first. An expression that
 skips escapes would need a repeated group, and Python takes about 120 bytes of memory for each repetition of a group:
 1 GB for a string of 8 MiB.
 """
@@ -202,7 +202,7 @@ def body_error(error: Exception) -> ApiError:
 
 
 def check_value_count(data: bytes, limit: int, field: str, remedy: str) -> int:
-    """Return the number of values in JSON, without parsing it.
+    """Return the number of values in JSON without parsing it. The number may be too high; see `count_values`.
 
     Args:
         data: the JSON.
@@ -211,7 +211,7 @@ def check_value_count(data: bytes, limit: int, field: str, remedy: str) -> int:
         remedy: what to do, for the error.
 
     Raises:
-        ApiError: 413; the JSON has more than `limit` values.
+        ApiError: 413; the number is higher than `limit`.
     """
     count = count_values(data, limit)
     if count > limit:

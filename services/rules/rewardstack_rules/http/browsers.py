@@ -1,10 +1,10 @@
 """Stop web pages from sending requests to this server through the browser of a user who can reach it.
 
 A page of another site can make the browser send requests here, and the browser adds a password that it has stored for
-this server. Headers mark such requests (Fetch Metadata, `Origin`), and the server refuses them. With DNS rebinding, a
-page points its own host name to this server, so that its requests are not marked. Therefore a server without API keys
-answers only to host names that no attacker can own. The gateway has the same rules for model servers
-(`helm/rewardstack/files/gateway/browsers.conf.template`).
+this server. The browser marks such requests with headers (Fetch Metadata, `Origin`), and this server refuses them. With
+DNS rebinding, a page points its own host name to this server, so the browser does not mark its requests. Therefore a
+server without API keys answers only to host names that no attacker can own. The gateway has the same rules for model
+servers (`helm/rewardstack/files/gateway/browsers.conf.template`).
 """
 
 from __future__ import annotations

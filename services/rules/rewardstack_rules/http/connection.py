@@ -108,7 +108,7 @@ class PacedSocket(socket.socket):
         self._slot, self._end = self._places.refused, time.monotonic() + seconds
 
     def lend_thread(self) -> AbstractContextManager[None]:
-        """Let other requests use the thread of the current request while the block runs."""
+        """Return a context manager within which the thread of the current request counts as free."""
         return self._places.lend()
 
     def is_gone(self) -> bool:
@@ -231,7 +231,7 @@ def _drain_requests(application: Application) -> Application:
 
 
 def _drain(body: IO[bytes], client: PacedSocket | None) -> Iterator[bytes]:
-    """Read the rest of a request. This is an iterator that yields nothing, so that it can run after the reply."""
+    """Return an iterator without items that reads the rest of a request. It can be chained after the reply."""
     yield from ()
     if client is not None:
         client.refuse(DRAIN_SECONDS)

@@ -1,8 +1,8 @@
-"""The configuration of gunicorn. It names the application, so the command needs no other argument:
-`gunicorn -c python:rewardstack_rules.http.gunicorn_conf`.
+"""Configure gunicorn: `gunicorn -c python:rewardstack_rules.http.gunicorn_conf` starts the reward server.
 
-gunicorn's master process starts the isolated processes once, for all workers. Each worker calls `create_app` itself, so
-that a reload (SIGHUP) loads changed reward functions and routes.
+The command needs no other argument, because this module names the application. gunicorn's master process starts the
+isolated processes once, for all workers. Each worker calls `create_app` itself, so that a reload (SIGHUP) loads changed
+reward functions and routes.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class Worker(ThreadWorker):
         """Monotonic time before which no connections are accepted."""
 
     def load_wsgi(self) -> None:
-        """Create the application; if a setting or a file is wrong, log one line and end, as after any failed start."""
+        """Create the application. On ConfigError, log one line, and exit with gunicorn's status for a failed start."""
         try:
             super().load_wsgi()
         except ConfigError as error:
@@ -168,7 +168,7 @@ class Worker(ThreadWorker):
         self._wait_for_request(Connection(self.cfg, PacedSocket(client, self.slots), address, listener.getsockname()))
 
     def on_client_socket_readable(self, conn: Connection, client: Any) -> None:
-        """Handle the first data of a later request of a kept-alive connection."""
+        """Handle the first bytes of the next request on a kept-alive connection."""
         if conn.is_ready():
             super().on_client_socket_readable(conn, client)
             return

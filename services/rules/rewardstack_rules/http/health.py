@@ -21,8 +21,8 @@ def health() -> Response:
 def ready() -> Response:
     """Return 200 if the server has rules and the isolated processes answer, else 503. `checks` has the details.
 
-    A third check, `places`, is false if so many slow requests wait that another slow request of some client would be
-    refused (`WaitingRequests.is_full`). The server is still ready then, because it answers fast requests.
+    A third check, `places`, is false if another slow request of some client would be refused
+    (`WaitingRequests.is_full`). The server is ready even then, because it still answers fast requests.
     """
     here = context()
     required = {"registry": len(here.registry) > 0, "isolation": here.evaluator.is_isolation_responsive()}

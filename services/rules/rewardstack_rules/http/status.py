@@ -1,7 +1,7 @@
 """The status of the whole stack: `GET /v1/status` returns it as JSON, `GET /` as a web page.
 
-The page is a single document that loads nothing external. No foreign code can run in it, because browsers run only the
-script with the right hash, and the script inserts data as text.
+The page is a single document that loads nothing external. No injected code can run in it, because browsers run only the
+script whose hash is in the Content-Security-Policy header, and the script inserts data as text.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ def status() -> Response:
 
 
 def _own_examples() -> list[dict[str, Any]] | None:
-    """Return the caller's samples with the highest and lowest rewards.
+    """Return the caller's samples with the highest and lowest rewards, as one object per route (`extremes`).
 
     Returns:
-        An empty list if the query does not have `examples`; None if there is no sample log.
+        The objects; an empty list if the query does not have `examples`; None if there is no sample log.
     """
     if not context().evaluator.client_settings.sample_log:
         return None

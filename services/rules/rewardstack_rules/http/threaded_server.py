@@ -23,7 +23,7 @@ from rewardstack_rules.settings import Settings
 
 
 class _Handler(WSGIRequestHandler):
-    """Does not log requests, because `request_log` logs them, and does not report clients that are too slow."""
+    """Answers requests. It does not log requests (`request_log` does), and does not report slow clients."""
 
     def handle(self) -> None:
         """Answer the requests of a connection."""

@@ -15,7 +15,7 @@ from rewardstack_rules.isolation.process import FAIR_SHARE, cpu_seconds, state
 from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
 START_SECONDS = 60.0
-"""Startup timeout of a child, in seconds. A child that loads the entry itself takes longest."""
+"""Startup timeout of a child, in seconds."""
 
 
 class ChildPool(Enum):
@@ -36,7 +36,8 @@ class Task:
         stop_if_slow: whether to stop the task once it counts as slow.
         tenant: owner of the task; only a shared child runs tasks of more than one tenant.
 
-    `child_died` means that a child has died during this task. The task then gets a second child, but no third.
+    `child_died` means that a child has died during this task. The task is then run again by a second child, but not by
+    a third.
     """
 
     __slots__ = ("body", "child", "child_died", "dropped", "id", "reply", "seconds", "stop_if_slow", "tenant")
@@ -104,7 +105,10 @@ class Child(FrameConnection):
         self.alarm = loop.call_later(START_SECONDS, self.abort)
 
     def run(self, task: Task) -> None:
-        """Send a task to the child and start measuring its time; the first task sets an unshared child's tenant."""
+        """Send a task to the child and start measuring its time.
+
+        If tenants do not share the child, its first task sets its tenant.
+        """
         self.task = task
         task.child = self
         self._started, self._cpu_before = time.monotonic(), cpu_seconds(self._pid)
@@ -123,8 +127,8 @@ class Child(FrameConnection):
             seconds: the fair share is `FAIR_SHARE` times this number of seconds.
 
         Returns:
-            0 or less if the task has had its fair share. 0, too, if the child neither runs nor waits for a core now,
-            because then no other process takes time from it.
+            The missing CPU seconds; 0 or less if the task has had its fair share; also 0 if the child neither runs nor
+            waits for a core now, because then no other process takes CPU time from it.
         """
         if state(self._pid) != "R":
             return 0.0
@@ -149,7 +153,7 @@ class Child(FrameConnection):
         if self._closed:
             return
         if frame.kind is Kind.READY and self.was_ready:
-            self.abort()  # a child sends one READY: a second one is from a task that writes to the socket itself
+            self.abort()  # a child sends READY only once, so a task must have written this one to the socket
             return
         if frame.kind is Kind.READY:
             self.release()

@@ -81,8 +81,8 @@ class _Link:
 class IsolationClient:
     """Runs tasks in isolated child processes, and starts their supervisor if it is not running.
 
-    The client has one connection per event loop. A forked process has another loop than its parent, so it opens a new
-    connection. It does not close the inherited connection, because the parent's loop still uses that.
+    The client has one connection per event loop. A forked process has a different loop than its parent, so it opens a
+    new connection. It does not close the inherited connection, which the parent's loop still uses.
 
     Args:
         config: the entry and the limits; processes can share a supervisor for the same configuration
@@ -98,7 +98,7 @@ class IsolationClient:
     ) -> Result:
         """Run a task in a child. A task must have no side effects, because it may be started more than once.
 
-        If this call is cancelled, the task is dropped if it still waits, and stopped once it counts as slow.
+        If this call is cancelled, a waiting task is dropped, and a running task is stopped once it counts as slow.
 
         Args:
             task: the argument of the entry, in JSON types.

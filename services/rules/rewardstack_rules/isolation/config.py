@@ -29,14 +29,14 @@ class IsolationConfig:
         memory_bytes: bytes of address space that a child may add after the fork. If a child's peak memory grows by
             more than a quarter of this limit, the result of the current task is discarded and the child ends.
         tasks_per_child: number of tasks after which a child is replaced.
-        growth_bytes: growth of a child's peak memory, in bytes, after which the child is replaced. Values above an
-            eighth of `memory_bytes` count as this eighth.
+        growth_bytes: growth of a child's peak memory, in bytes, after which the child is replaced. Above an eighth of
+            `memory_bytes`, this eighth is used instead.
         max_frame_bytes: maximum size of a task or a result as JSON, in bytes.
         confined: whether `confinement.Confinement` limits children, if the kernel supports it.
         allow: names of additional system calls, or of groups of them, that confined children may use.
         files: additional files and folders that confined children can read, and write if `allow` has `write`.
         variables: names of environment variables that children get in addition to `launch.INHERITED`.
-        shared: whether a child may run tasks of several tenants; in any case, tenants take turns.
+        shared: whether a child may run tasks of several tenants. Tenants take turns whether or not they share children.
 
     Raises:
         ValueError: a field is out of range; the message names the field.

@@ -30,12 +30,12 @@ INHERITED = frozenset(
         *("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONUTF8"),
     }
 )
-"""Environment variables that the supervisor and its children inherit, besides `LC_*` and those of the configuration."""
+"""Environment variables that supervisor and children inherit, besides `LC_*` and `IsolationConfig.variables`."""
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 USERS_ERRORS: dict[str, type[ConfigError]] = {"RouteError": RouteError, "SettingsError": SettingsError}
-"""Errors in the user's files and settings by name; their messages are complete."""
+"""Exceptions about the user's files and settings, by class name. They are raised with their messages unchanged."""
 
 
 class SupervisorHandle:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 FAIR_SHARE = 0.5
-"""Share of a core. If a process that is ready to run gets less than this share, it has to wait for other processes."""
+"""Share of a core. A runnable process that gets less than this share counts as waiting for other processes."""
 
 NICE = 19
 """Niceness of children in the slow pool. A fast child on the same core gets 98 % of the core."""

@@ -2,16 +2,16 @@
 
 A task waits in the fast queue until a fast child is free. A task counts as slow if it still runs after `slow_after`
 seconds. If it had to wait for a core, it counts as slow once its CPU time reaches `FAIR_SHARE` of these seconds. A slow
-task moves to the slow pool together with its child. There, the child has a lower priority. A new child takes its place
-in the fast pool. At most `slow` tasks run in the slow pool. If this pool is full, the task's child is killed, and the
-task waits in the slow queue to start over. A task's timer runs only while the task has a child, so that other tasks
-cannot cause its timeout.
+task moves to the slow pool together with its child, whose priority is lowered. A new child takes the place of the moved
+child in the fast pool. At most `slow` tasks run in the slow pool. If this pool is full, the slow task's child is
+killed, and the task waits in the slow queue to start over. A task's timer runs only while the task has a child, so that
+other tasks cannot cause its timeout.
 
 A shared child (`IsolationConfig.shared`) takes the next task of the tenant whose turn it is. A child that is not shared
-runs only tasks of one tenant, the tenant of its first task. To serve another tenant, such a child ends, and a new child
-is forked in its place. There are two cases. If a waiting tenant has no child, an idle child is replaced at once, and a
-child that has served its tenant for `TURN_SECONDS` is replaced after its current task. If every waiting tenant has a
-child, a child is replaced once it has been idle for `LINGER_SECONDS`, about the time that a fork takes.
+runs only tasks of one tenant, the tenant of its first task. To serve another tenant, such a child is replaced by a new
+one, in two cases. If a waiting tenant has no child, an idle child is replaced immediately, and a child that has served
+its tenant for `TURN_SECONDS` is replaced after its current task. If every waiting tenant has a child, a child is
+replaced once it has been idle for `LINGER_SECONDS`, about the time that a fork takes.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class Scheduler:
             self._run(child, task)
 
     def _dispatch(self) -> None:
-        """Give each idle child a waiting task that it may run. Then retire idle children that other tenants need.
+        """Give idle children waiting tasks that they may run. Then retire idle children to make room for other tenants.
 
         A retired child is replaced by a new one, which has no tenant yet.
         """

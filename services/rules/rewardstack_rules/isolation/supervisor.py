@@ -119,7 +119,7 @@ class Supervisor:
             if self._has_no_clients:
                 shutil.rmtree(self._directory, ignore_errors=True)
         if self._broken:
-            if self._status < 0:  # the caller of `start` gets the error otherwise
+            if self._status < 0:  # the startup result has been sent, so no caller of `start` can get the error
                 logger.error("the supervisor of %s stops: %s", self.config.entry, self._broken)
             self._report(self._broken)
 
@@ -141,7 +141,7 @@ class Supervisor:
         self._end.set()
 
     def _report(self, message: str) -> None:
-        """Send the startup result to the foreground process; do nothing if it has been sent."""
+        """Send the startup result to the foreground process; do nothing if a result has already been sent."""
         if self._status >= 0:
             os.write(self._status, message.encode(errors="backslashreplace"))
             os.close(self._status)

@@ -11,7 +11,7 @@ from rewardstack_rules.isolation.child_link import Task
 class TenantQueue:
     """Waiting tasks by tenant; first in, first out for each tenant.
 
-    When a task is popped, its tenant moves to the end of the order. Dropped tasks are skipped.
+    When a task is popped, its tenant moves to the end of the tenants' order. Dropped tasks are skipped.
     """
 
     def __init__(self) -> None:

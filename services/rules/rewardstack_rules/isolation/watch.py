@@ -1,7 +1,7 @@
 """Detect hung processes. A process is hung if a signal has stopped it, or if it is stuck in its code or in the kernel.
 
-`Watchdog` counts how long a process has sent no heartbeat. The supervisor watches its zygote. The process that forked
-the supervisor (`fork_watched`) watches the supervisor, and kills it if it hangs.
+`Watchdog` counts the ticks in which a process sends no heartbeat. The supervisor watches its zygote. The process that
+forked the supervisor (`fork_watched`) watches the supervisor, and kills it if it hangs.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def _work(context: WorkerContext, chunk: Chunk) -> None:
 
 
 def _replies(context: WorkerContext, chunk: Chunk, is_wanted: IsWanted) -> tuple[list[Record], bool]:
-    """Return a reply for each sample of the chunk, and whether the run's budget is used up."""
+    """Return a reply (a score as JSON) for each sample of the chunk, and whether the run's budget is used up."""
     requests, over_budget = list(chunk.pending.values()), False
     try:
         if chunk.deaths >= MAX_DEATHS:

@@ -20,7 +20,7 @@ LOST = Score.failed("the sample or its result is corrupt in the queue")
 """The score if a sample or its result cannot be read back from the queue."""
 
 Sample = Request | Score
-"""A sample; if it is invalid, the `Score` that takes its place, which has no value."""
+"""A sample, or the `Score` without a value that replaces an invalid sample."""
 T = TypeVar("T")
 
 

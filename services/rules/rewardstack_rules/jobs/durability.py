@@ -13,7 +13,7 @@ from rewardstack_rules.jobs.keys import PREFIX
 from rewardstack_rules.jobs.link import RedisClient
 
 MARK = f"{PREFIX}:mark"
-"""Key of a counter whose value is never read. Incrementing it is a write, so that WAITAOF has a write to wait for."""
+"""Key of a counter whose value is never read. It is incremented so that WAITAOF has a write to wait for."""
 WAIT_MS = 5000
 """Maximum milliseconds to wait until data is on disk."""
 OPTIONS = ("appendonly", "appendfsync", "maxmemory", "maxmemory-policy")

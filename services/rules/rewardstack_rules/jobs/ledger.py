@@ -33,7 +33,7 @@ class Chunk:
         number: number of the chunk in the job, from 0.
         start: position of the chunk's first sample in the job.
         samples: samples of the chunk. A sample that is invalid is replaced by a `Score` without a value.
-        done: replies of earlier attempts, by position in the chunk.
+        done: replies (scores as JSON, from `score_record`) of earlier attempts, by position in the chunk.
         attempts: number of attempts, including this one.
         postponements: number of earlier attempts that ended with a postponement.
         holder: random name of this attempt, which identifies the holder of the lease.

@@ -61,7 +61,7 @@ def parse_errors() -> Iterator[None]:
     """Convert errors that parsing the queue's data raises within the block.
 
     Raises:
-        UnreachableError: the block raised an error of parsing, so rewardstack did not write the data.
+        UnreachableError: the data could not be parsed, so rewardstack did not write it.
     """
     try:
         yield
@@ -70,7 +70,7 @@ def parse_errors() -> Iterator[None]:
 
 
 def first_line(error: Any) -> str:
-    """Return the first line of an error's message without the period at its end; the error's type for an empty one."""
+    """Return the first line of an error's message, without a final period; the error's type if the line is empty."""
     return str(error).partition("\n")[0].rstrip(".") or type(error).__name__
 
 

@@ -110,7 +110,7 @@ class JobStore:
 
         Raises:
             LimitReached: the tenant has too many open jobs.
-            OverloadError: the samples have expired, or the earlier job with the same key has.
+            OverloadError: the samples, or the earlier job with the same key, have expired.
             UnreachableError: the value of `key` in Redis is malformed.
         """
         starts = json.dumps(submission.starts)

@@ -111,8 +111,8 @@ def count_scores(scores: Sequence[Score], routes: Sequence[str]) -> None:
         scores: the scores.
         routes: the label `route` of each score.
     """
-    # Increment each counter once, not once per sample, because an increment writes to a file. A histogram has no method
-    # for several values.
+    # Increment each counter once, not once per sample, because an increment writes to a file. Latencies are observed
+    # one by one, because a histogram has no method for several values.
     counts: Counts[tuple[str, str, bool]] = Counts()
     causes: Counts[tuple[str, str, str]] = Counts()
     for score, route in zip(scores, routes, strict=True):

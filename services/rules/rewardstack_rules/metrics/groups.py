@@ -1,4 +1,4 @@
-"""The lowest and the highest reward of each recent group, in memory that all processes of a server share."""
+"""The lowest and highest reward of each recent group (samples of one prompt), in memory that all processes share."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Count rewards by route: their distribution, their parts, and groups in which all rewards are equal.
 
-All metrics are counters that only grow, so that Prometheus and the status page can subtract them and sum them over
-processes. prometheus_client allows one set of buckets per metric; here, each route has a histogram with its own
-buckets, and all histograms have the same name.
+All metrics are counters that only grow, so that Prometheus and the status page can compute differences over time and
+sums over processes. prometheus_client allows one set of buckets per metric; here, each route has a histogram with its
+own buckets, and all histograms have the same name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Score samples by rules: inline, in isolated processes, or with the math verifier.
+"""Score samples. Rules (reward functions) run inline, or in isolated processes that can be killed.
 
 The packages `http` and `jobs` call `Evaluator.score`.
 """

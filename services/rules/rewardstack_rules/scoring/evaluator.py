@@ -46,7 +46,7 @@ PROBE_SECONDS = 5.0
 PROBE_AGE_SECONDS = 1.0
 """Age at which the result of a probe expires, so that many requests cost one probe per second."""
 PROBE_TENANT = "readiness probe"
-"""Tenant of the probe. No client has it, so a process that belongs to a client's tenant never runs the probe."""
+"""Tenant of the probe. No client has this tenant, so isolated processes that serve a client never run the probe."""
 STATS_SECONDS = 2.0
 """Timeout for reading the counts of all supervisors, in seconds."""
 TENANTS = 1024
@@ -100,7 +100,7 @@ class Evaluator:
     ) -> list[Score]:
         """Return one score for each request, in order. The error policies of routes apply.
 
-        With the policy `raise`, a sample that cannot be scored has a score without a value; this method does not raise.
+        With the policy `raise`, this method does not raise for a sample that cannot be scored; its score has no value.
 
         Args:
             requests: the samples.
@@ -239,9 +239,9 @@ class Evaluator:
         return self._isolation_probe.get()
 
     def _probe_isolation(self) -> bool:
-        """Return whether the isolated processes of every pool complete a task.
+        """Return whether a process of each pool completes a task. In the pool for programs, only probe the supervisor.
 
-        In the pool for programs, all processes may be busy for minutes, so only its supervisor has to answer.
+        All processes of that pool may be busy for minutes.
         """
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         clients = [client for pool, client in self._rules.clients.items() if pool is not Pool.CODE]
@@ -292,8 +292,8 @@ class Evaluator:
     def _may_misspell(self, request: Request) -> bool:
         """Return whether to check the names of a sample's fields for misspelled options of built-in functions.
 
-        Fields of custom functions can be similar to such an option. Names are checked only if they are few and short,
-        because the process remembers them.
+        Samples with a field of a custom function are not checked, because such a field can be similar to an option.
+        Samples with many or long names are not checked either, because the check keeps names in memory.
         """
         extra = request.extra_info
         if not isinstance(extra, dict) or len(extra) > MAX_NAMES or len("".join(extra)) > MAX_NAMES * MAX_LENGTH:

@@ -32,7 +32,7 @@ from rewardstack_rules.settings import RULE_SETTINGS, RuleSettings
 MAX_TRAINER_PROCESSES = 8
 """Maximum number of isolated processes per trainer process, unless VERIFY_PROCESSES is set.
 
-A node may run one trainer process per GPU, so one isolated process per CPU for each of them would be too many.
+A node may run one trainer process per GPU, so one isolated process per CPU for each trainer would be too many.
 """
 
 

@@ -32,7 +32,7 @@ Programs run in other processes, which have lower limits.
 
 
 class Pool(Enum):
-    """A pool of isolated processes, with its own supervisor and zygote, and the kind of rules that it runs."""
+    """A pool of isolated processes for one kind of rules. Each pool has its own supervisor and zygote (`isolation`)."""
 
     BUILT_IN = "built-in rules"
     CONFINED = "own functions, confined"
@@ -129,7 +129,7 @@ def start_pools(settings: RuleSettings) -> None:
 
 
 def restart_pools(settings: RuleSettings) -> None:
-    """Start new pools for processes that are forked from now on.
+    """Start new pools for processes that are forked from now on. Existing processes keep using the old pools.
 
     Raises:
         ConfigError, UnreachableError: as `start_pools`.

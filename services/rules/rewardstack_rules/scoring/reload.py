@@ -98,8 +98,8 @@ def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path]
         os._exit(0)
     os.close(writer)
     text = b""
-    # Stop at the newline, not at the end of the pipe, which may never come: if a server process was forked before
-    # `writer` was closed here, it keeps its copy of `writer` open.
+    # Stop at the newline, and do not wait for the end of the pipe: a server process that was forked before `writer` was
+    # closed here keeps its copy of `writer` open.
     while not text.endswith(b"\n") and select.select([reader], [], [], LOAD_SECONDS)[0]:
         if not (part := os.read(reader, 65_536)):
             break

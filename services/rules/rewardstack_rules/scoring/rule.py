@@ -110,7 +110,7 @@ class Isolation:
 
 
 class LocalSample(NamedTuple):
-    """A sample, and the question that the math verifier must decide; None for rules that need the whole sample."""
+    """A sample, and the question that the math verifier must decide; None if a rule must evaluate the whole sample."""
 
     item: Item
     question: Question | None = None
@@ -140,12 +140,12 @@ class LocalRule(Scorer[LocalSample]):
         return LocalSample(item)
 
     async def keys(self, samples: Sequence[LocalSample], context: Context) -> list[Key | None]:
-        """Return the samples' cache keys. Clients compute the same keys from `/v1/reward_types`."""
+        """Return the samples' cache keys (`rule_key`). Clients compute the same keys from `/v1/reward_types`."""
         rule = self._rule
         return rule_key(rule.name, rule.fingerprint, rule.fields, [sample.item for sample in samples], rule.range)
 
     def describe(self, item: Item, sample: LocalSample) -> Record:
-        """Return the function's name and range, the fields that it gets, and what `read_out` extracts."""
+        """Return the function's name and range, the fields that it gets, and what it reads from a short sample."""
         rule = self._rule
         facts: Record = {"function": rule.name, "range": "{:g} to {:g}".format(*rule.range)}
         if fields := read_fields(item, rule.fields):
@@ -320,8 +320,8 @@ class VerifierRule(LocalRule):
     def inline(self, sample: LocalSample) -> Score | LocalSample:
         """Return the score of a clear case, or of a sample with invalid options; else return the sample.
 
-        The returned sample has the question that decides its score. The question is None if the sample is too long, has
-        no reference or too many, or if an error occurs.
+        The returned sample has the question that decides its score. The question is None if the sample is too long, if
+        the number of references is 0 or too high, or if an error occurs.
         """
         item = sample.item
         if len(item.solution) > MAX_INLINE or not 0 < len(item.references) <= MAX_INLINE_REFERENCES:

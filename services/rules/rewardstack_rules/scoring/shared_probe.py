@@ -12,7 +12,7 @@ class SharedProbe:
 
     Args:
         probe: returns the result; may block.
-        seconds: age at which the cached result expires.
+        seconds: age, in seconds, at which the cached result expires.
     """
 
     def __init__(self, probe: Callable[[], bool], seconds: float) -> None:

@@ -77,7 +77,7 @@ def evaluate(rule: Rule, solution: str, references: Sequence[str], extra: Mappin
 
 
 def warm_up() -> None:
-    """Load the rules and the verifier in the zygote, so that forked children need not load them again."""
+    """Load the rules and the verifier in the zygote, so that the children that it forks need not load them again."""
     # Imported late, because only isolated processes need the verifier's libraries.
     from rewardstack_verifier.verification import warm_up as warm_up_verifier
 

@@ -87,7 +87,7 @@ class Recorder:
         self._held: IO[str] | None = None
         self._is_logged = False
         self.redis_error = ""
-        """The error of the last access to the Redis; empty if there was none."""
+        """Class name of the error of the last read from the Redis; empty if the read succeeded."""
 
     def start(self) -> None:
         """Start to record in a background thread."""

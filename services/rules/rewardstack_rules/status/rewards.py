@@ -44,9 +44,8 @@ def statistics(counts: Snapshot, route: str, since_start: Snapshot) -> dict[str,
     Args:
         counts: the route's counts in the period; the buckets of the histogram are cumulative.
         route: name of the route.
-        since_start: the route's counts since the start of the servers that run now. These counts have all buckets, even
-            those without a reward in the period. They are empty if none of these servers has scored a sample by the
-            route.
+        since_start: the route's counts since the start of the servers that run now; empty if none of these servers has
+            scored a sample on the route. These counts have all buckets, even those without a reward in the period.
 
     Returns:
         `count`; `mean` and `std` (standard deviation), None without rewards; `zeros` (number of rewards that are 0);

@@ -1,7 +1,7 @@
 """Run one program in a child process, with limits, and print a report on it. SandboxFusion runs this code.
 
-The task and the program's files, which `fusion` sent, are in the current folder. The last line of the output is the
-report, as JSON.
+The task and the program's files, which the module `fusion` has sent, are in the current folder. The last line of
+standard output is the report, as JSON.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _run(task: dict[str, Any]) -> dict[str, Any]:
         os.open(str(at), os.O_RDONLY if at in task["inputs"] else os.O_RDWR | os.O_CREAT, 0o644)
         for at in range(len(task["inputs"]) + len(task["outputs"]))
     ]
-    # The file `0` has the program, and a compiled program must be executable. If SandboxFusion's setting `set_uid` is
-    # on, another user owns the file. This call then fails, but the file is already executable.
+    # The file `0` is the program. A compiled program must be executable. If SandboxFusion's setting `set_uid` is on,
+    # another user owns the file: `chmod` fails, but the file is already executable.
     with contextlib.suppress(PermissionError):
         os.chmod("0", 0o755)
     faults, theirs = os.pipe()

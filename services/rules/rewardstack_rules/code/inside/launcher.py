@@ -54,7 +54,7 @@ TOOLS = (
 )
 """Folders of compilers, in addition to `READABLE`."""
 NOT_FOR_COMPILERS = ("kill", "tgkill", "setsid", "setpgid", "memfd_create")
-"""System calls that compilers do not get, although they are in the groups `programs` and `write`."""
+"""System calls of the groups `programs` and `write` that are nevertheless refused to compilers."""
 EXECUTING = ("binary", "build")
 """Kinds of programs that execute another file. Their processes do not read Python's files, so they give up root's file
 access if the launcher has kept it (`_give_up_root`)."""
@@ -163,8 +163,8 @@ class Launcher:
         ident, program, limits, options = words
         try:
             if program in EXECUTING:
-                # If the real and the effective user differ, the kernel and the C library restrict executed files. So
-                # make the effective user the real one.
+                # The kernel and the C library restrict executed files if the real and the effective user differ. So set
+                # the effective user to the real user.
                 os.setresuid(-1, os.getuid(), os.getuid())
             self._die_with_parent(launcher)
             os.setsid()

@@ -30,9 +30,9 @@ RECURSION_LIMIT = 50_000
 MESSAGE_CHARACTERS = 200
 STARS = ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics")
 MORE_STARS = ("itertools", "functools", "operator", "json", "typing")
-"""`preamble` imports all public names of the modules in `STARS` and `MORE_STARS`.
+"""Modules whose public names `preamble` imports, those of `STARS` first.
 
-If two modules define the same name, the later module counts.
+If two modules define the same name, programs get the definition of the later module.
 """
 STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2, "/dev/fd/1": 1, "/dev/fd/2": 2}
 Names = dict[str, Any]
@@ -56,7 +56,7 @@ MODULE.__dict__.update(PREAMBLE, __builtins__=builtins, __file__=FILE)
 def replace_files() -> None:
     """Patch `open` to map names such as `/dev/stdout` to descriptors, and `tempfile` to keep its files in memory.
 
-    Both are needed because candidates cannot open files for writing.
+    Candidates cannot open files for writing, so without the patches, both would fail.
     """
     plain_open = io.open
 
@@ -91,7 +91,7 @@ def read(fd: int) -> bytes:
 
 
 def lift_limits() -> None:
-    """Raise Python's recursion limit, and remove its limit on digits of integers, because CPU time is limited."""
+    """Raise Python's recursion limit and remove its limit on digits of integers; the CPU limit stops long runs."""
     sys.setrecursionlimit(RECURSION_LIMIT)
     if hasattr(sys, "set_int_max_str_digits"):  # Python 3.10.7 and later
         sys.set_int_max_str_digits(0)

@@ -38,7 +38,7 @@ MUTABLE = (list, dict, set, bytearray, deque)
 REASON_CHARACTERS = 200
 REMEDY = "write functions test_... without parameters"
 RETURNS_EARLY = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
-"""Flags of functions whose call returns before their code runs."""
+"""Flags of coroutines and generators: calling one returns before its code runs."""
 
 
 def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
@@ -124,7 +124,7 @@ def _holds(code: Any, names: dict[str, Any], used: UsedNames, report: Report) ->
 
 
 def _why_not_run(name: str, value: Any) -> str:
-    """Return why a test that a test program defines is not run; empty if it is run, or is no test."""
+    """Return why a name that a test program defines is not run as a test; empty if it is run, or is not a test."""
     if isinstance(value, type) and value.__module__ == NAME:
         kinds = [(base.__module__.partition(".")[0], base.__name__) for base in value.__mro__]
         has_tests = name.startswith("Test") and any(one.startswith("test_") for one in dir(value))
@@ -181,8 +181,8 @@ class Session:
     def names(self, used: UsedNames, entry: str) -> dict[str, Any]:
         """Return the global names for the tests: libraries, and the names that the candidate defines.
 
-        A name of the candidate is left out if it hides a built-in name, a standard module or the alias of a library.
-        There are two exceptions: `entry`, and the name that `_hidden_entry` returns.
+        Names of the candidate that would hide a built-in name, a standard module or the alias of a library are left
+        out, except for `entry` and the name that `_hidden_entry` returns.
 
         Args:
             used: the names in the setup and in the test programs.
@@ -279,8 +279,8 @@ class Session:
     def _raise(self, reply: dict[str, Any], operation: str) -> NoReturn:
         """Raise the candidate's exception.
 
-        As in a generator (PEP 479), a `StopIteration` that is not the end of an iterator becomes a `RuntimeError`:
-        it would end the tests' own loops.
+        A `StopIteration` that is not the end of an iterator would end the tests' own loops, so it becomes a
+        `RuntimeError`, as in a generator (PEP 479).
         """
         name, text = str(reply["error"]), str(reply["text"])
         if name in self._exceptions:
@@ -294,10 +294,11 @@ class Session:
 
 
 def _hidden_entry(introduced: dict[str, Any], used: UsedNames) -> set[str]:
-    """Return the only name that the tests use and the candidate defines, for tests that use only known names.
+    """Return the only name that the tests use and the candidate defines, as a set; empty if it is not safe to use.
 
-    The candidate's `sum` is tested by `assert sum(1, 2) == 3`. If there are several such names, or if the tests import
-    the candidate as `solution`, a candidate could replace the built-in functions of its tests.
+    This is for tests whose names all exist without the candidate, such as `assert sum(1, 2) == 3`, which tests the
+    candidate's `sum`. If several names qualify, or if the tests import the candidate as `solution`, the set is empty,
+    because a candidate could otherwise replace the built-in functions that its tests call.
     """
     found = (introduced.keys() & used.read) - used.bound - LIBRARIES.keys()
     return found if len(found) == 1 and SOLUTION not in used.modules else set()
@@ -322,9 +323,9 @@ def _update(old: Any, new: Any) -> None:
 
 
 class Proxy:
-    """Stands in for an object of the candidate: forwards calls, attributes and items, but equals only itself.
+    """Represents an object of the candidate: forwards calls, attributes and items, but equals only itself.
 
-    Comparisons and arithmetic are not forwarded: a candidate could define operators that pass every test.
+    Comparisons and arithmetic are not forwarded, because a candidate could define operators that pass every test.
     """
 
     __slots__ = ("_number", "_session")

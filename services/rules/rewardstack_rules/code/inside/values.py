@@ -255,7 +255,7 @@ class Channel:
 
 
 def exception(name: str, message: str, bases: list[str]) -> Exception:
-    """Return an exception of a built-in type that stands for an exception of the other process.
+    """Return an exception of a built-in type that represents an exception of the other process.
 
     The type is the first of `name` and `bases` that names a built-in exception, or `RuntimeError` if none of them does.
 

@@ -104,12 +104,12 @@ def _validator(text: str) -> Any:
     except RecursionError as error:
         raise field_error("schema", "is too deeply nested") from error
     ours = extend(kind, {name: check for name, check in KEYWORDS.items() if name in kind.VALIDATORS})
-    # For a schema with `$schema`, the validator would change back to `kind` at a `$ref` to it.
+    # Without `$schema`: at a `$ref` to a schema that has it, jsonschema would change from `ours` back to `kind`.
     return ours({name: part for name, part in schema.items() if name != "$schema"}, registry=EMPTY_REGISTRY)
 
 
 def _multiple_of(validator: Any, step: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
-    """Check `multipleOf` for the decimal numbers that the JSON has: 19.99 is a multiple of 0.01."""
+    """Check `multipleOf` with decimal numbers instead of floats, so that 19.99 is a multiple of 0.01."""
     if not validator.is_type(value, "number"):
         return
     try:
@@ -121,7 +121,7 @@ def _multiple_of(validator: Any, step: Any, value: Any, schema: Any) -> Iterator
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
-    """Check `pattern`, with `$` as in JSON Schema: Python's also matches before a line end at the end."""
+    """Check `pattern`; `$` matches only at the very end, while Python's `$` also matches before a final line break."""
     if validator.is_type(value, "string") and not re.search(_with_strict_end(pattern), value):
         yield ValidationError("does not match")
 

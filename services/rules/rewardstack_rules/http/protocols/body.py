@@ -146,7 +146,7 @@ def read_field(body: Mapping[str, Any], name: str, kind: type[T], within: str = 
 
 
 def require_fields(body: Mapping[str, Any], names: Iterable[str], within: str = "") -> None:
-    """Check that an object has all of these fields, as `read_field` does.
+    """Check that an object has all fields in `names`. For `body` and `within`, see `read_field`.
 
     Raises:
         ApiError: 400; a field is missing, or misspelled.
@@ -196,7 +196,7 @@ def _find_misspelled(unknown: tuple[str, ...], absent: tuple[str, ...], similari
 
 
 def read_rows(body: Mapping[str, Any], required: Sequence[str], optional: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return the rows of a body that has one list per column.
+    """Return the rows of a body that has one list per column. The cells are in the order of `required`, `optional`.
 
     Args:
         body: the body, an object of lists of the same length.

@@ -103,7 +103,7 @@ def _failure_fields(score: Score) -> dict[str, Any]:
 
 
 def _output_text(response: Mapping[str, Any]) -> str:
-    """Return the texts of the policy's messages in the output, one a line. Reasoning and tool calls are omitted."""
+    """Return the texts of the policy's messages in the output, one per line. Reasoning and tool calls are omitted."""
     texts = []
     for at, item in enumerate(read_field(response, "output", list, "response.")):
         if not isinstance(item, dict):

@@ -131,7 +131,7 @@ METRICS: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, 
 SAMPLES_PER_MINUTE: dict[str, Schema] = {name: array(COUNT) for name in STATUSES}
 """Fields with the numbers of samples in each of the last 60 minutes, by status."""
 SAMPLES = {"hour": STATUS_COUNTS, "total": STATUS_COUNTS, "cached": closed_record({"hour": COUNT, "total": COUNT})}
-"""Fields with the numbers of samples by status, and of cached ones, in the last hour and since the start."""
+"""Fields with the numbers of samples by status, and of cached samples, in the last hour and since the start."""
 REWARD_STATISTICS = closed_record(
     {
         **dict.fromkeys(("count", "zeros", "groups", "groups_without_spread"), COUNT),

@@ -50,7 +50,7 @@ def explain() -> Response:
 
 
 def convert_samples(items: Iterable[Any], check: Callable[[str], object] = lambda source: None) -> Iterator[Request]:
-    """Convert samples; see `read_sample`.
+    """Yield samples as requests, in order. `read_sample` converts each sample.
 
     Args:
         items: the samples as parsed JSON.
@@ -58,7 +58,7 @@ def convert_samples(items: Iterable[Any], check: Callable[[str], object] = lambd
 
     Raises:
         ApiError: see `read_sample`.
-        UnknownSourceError: no route has this `data_source`; the field says which sample has it.
+        UnknownSourceError: no route has a sample's `data_source`; the error's `field` names the sample.
         ConfigError: `check` raised it.
     """
     known: set[str] = set()

@@ -29,7 +29,7 @@ takes; a sample, its score and its part of the reply take 2 to 3 kB."""
 EXPLANATION_COPIES = 8
 """Approximate number of copies of a sample's text in memory during an explanation."""
 OTHER_NAMES = ("type", "data_source")
-"""Query parameters that users send instead of `reward_type`. In a body, trainers may send them with another meaning."""
+"""Query parameters that users send instead of `reward_type`. In a body, trainers may use these names for other data."""
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ def reply_without_rewards(scores: Sequence[Score]) -> Response | None:
     """Return an error reply if a sample has no value, for protocols whose rewards are always numbers.
 
     A sample can lack a value with the error policies `raise` and `none`. A reward of 0 would be wrong then, because it
-    could be higher than that of a wrong answer.
+    could be higher than the reward of a wrong answer.
 
     Returns:
         A 503 reply if such a sample failed; None if all samples have a value.
@@ -188,7 +188,7 @@ def reward_value(score: Score) -> float:
 
 
 def all_failed(scores: Sequence[Score]) -> bool:
-    """Return whether every sample is `failed`, so that the caller should try again; False without samples."""
+    """Return whether every sample is `failed`, in which case the caller should try again; False without samples."""
     return bool(scores) and all(score.status == "failed" for score in scores)
 
 
