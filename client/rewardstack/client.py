@@ -1,4 +1,4 @@
-"""Keep the connections to services, the result caches and the pipeline of each event loop (a `Client`).
+"""Keep one `Client` for each event loop: its connections to services, its result caches and its pipeline.
 
 The public functions in `api`, the reward server and the command line score through this module. The module also keeps
 the routes that this process has registered.

@@ -52,7 +52,7 @@ def test_one_name_for_two(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.py"
     other.write_text(file.read_text())
 
-    with pytest.raises(RouteError, match=r"two reward functions named 'mine'; rename one .used: .*gsm8k.*mine"):
+    with pytest.raises(RouteError, match=r"two reward functions named 'mine'; rename one .taken: .*gsm8k.*mine"):
         load_registry([file, other])
 
 

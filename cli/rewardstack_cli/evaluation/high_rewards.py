@@ -26,8 +26,8 @@ BEGINNING_LENGTH = 40
 """Length of a beginning, in characters."""
 MAX_LISTED = 5
 MIN_SHARE, MIN_DIFFERENCE = 0.1, 0.2
-"""A phrase or beginning is listed if at least two samples with high rewards have it, if these are at least `MIN_SHARE`
-of all samples with high rewards, and if its share among the other samples is lower by at least `MIN_DIFFERENCE`."""
+"""A phrase or beginning is listed if at least two samples with high rewards have it, its share among all samples with
+high rewards is at least `MIN_SHARE`, and this share exceeds its share among the other samples by `MIN_DIFFERENCE`."""
 WORD = re.compile(r"\w+")
 
 

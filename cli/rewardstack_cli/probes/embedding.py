@@ -50,8 +50,8 @@ async def _probe(server: ProbedService, finding: Finding) -> None:
     alike, unlike = similarities([(first, paraphrase), (first, unrelated)])
     if not alike > unlike:
         message = (
-            f"two texts with the same meaning have a similarity of {alike:.3f}, not more than two texts with different "
-            f"meanings ({unlike:.3f})"
+            f"the similarity of two texts with the same meaning ({alike:.3f}) is not higher than that of two texts "
+            f"with different meanings ({unlike:.3f})"
         )
         raise ProbeError(message, f"check that the model is for sentence embeddings, with the right pooling; {LOGS}")
     finding.sample = f"similarity {alike:.3f} / {unlike:.3f} in {elapsed:.0f} ms"

@@ -66,8 +66,8 @@ class RuleSettings:
             has `write`.
         function_allow: additional permissions of confined custom functions (`confinement.syscalls.ADDABLE`).
         verify_timeout: timeout of one sample in an isolated process, in seconds.
-        verify_processes: number of isolated processes for ordinary samples in a pool (`scoring.pools`). A pool may
-            start as many additional processes for slow samples. The pool for programs ignores this setting.
+        verify_processes: number of isolated processes for ordinary samples in a pool (`scoring.pools`). For slow
+            samples, a pool may start up to the same number again. The pool for programs ignores this setting.
         code: settings for running programs, here or on SandboxFusion servers; None if programs are not run, or if the
             servers in `CODE_SANDBOX_URL` run them.
     """
@@ -117,10 +117,9 @@ class Settings(RuleSettings):
         port: port to listen on.
         socket: path of a Unix socket to listen on instead of `host` and `port`; empty for none.
         workers: number of server processes.
-        threads: maximum number of requests that each server process works on at the same time. A request that takes
-            longer than 0.1 s counts toward `waiting_requests` instead.
-        waiting_requests: for each server process, the maximum number of requests that wait for models or isolated
-            processes at the same time.
+        threads: maximum number of requests that each server process works on at the same time. A request that has taken
+            0.1 s no longer counts: it waits for models or isolated processes, and counts toward `waiting_requests`.
+        waiting_requests: maximum number of requests that wait in each server process at the same time.
         drain_timeout: seconds that a stopping server may take to finish requests in flight.
         queue_url: URL of the Redis that holds jobs; empty for no jobs.
         job_chunk_size: number of samples of a job that a worker scores together.

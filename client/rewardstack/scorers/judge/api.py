@@ -53,7 +53,7 @@ class Api:
 
 
 def query_string(settings: Settings) -> str:
-    """Return the query string for the judges in the environment, with the question mark; empty if none is set."""
+    """Return the query string of LLM_JUDGE_QUERY, which starts with `?`; empty if the setting is empty."""
     return f"?{urlencode(settings.judge_query)}" if settings.judge_query else ""
 
 

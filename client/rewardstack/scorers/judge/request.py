@@ -72,7 +72,8 @@ def make_frame(
         vote: index of the vote, which is added to the seed.
         label_ids: token IDs whose probabilities are requested; empty if probabilities are not read by token ID.
         dialect: the dialect of the server.
-        answers: the valid answers to each criterion or candidate (`Plan.valid_answers`); empty for other verdicts.
+        answers: the valid answers for each criterion of a rubric, or for each candidate of a compared list
+            (`Plan.valid_answers`); empty for all other judges.
     """
     system = system_message(reply_instructions(options, dialect, answers), options.system_prompt)
     messages = [{"role": "system", "content": system}] if system.strip() else []

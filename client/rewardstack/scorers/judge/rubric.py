@@ -73,8 +73,8 @@ class Criterion(NamedTuple):
     """One criterion of a rubric.
 
     Args:
-        name: name of the criterion, also in the score's `parts`. If the sample has no valid name, or the same name for
-            several criteria, this is the number of the criterion.
+        name: name of the criterion, also in the score's `parts`: the name in the sample, or the criterion's number if
+            that name is missing, invalid, or also the name of another criterion.
         text: the text of the criterion, in one line.
         points: points for a response that meets the criterion; below 0 for an undesired property.
         choices: texts of the choices from worst to best; empty for a criterion that is answered with yes or no.

@@ -70,7 +70,7 @@ class Registry:
             raise RouteError(f"{rule.name!r} cannot name a reward function; use up to 64 letters, digits, _ . -")
         if rule.name in self._rules:
             remedy = "rename one" if self._rules[rule.name].is_custom else "one is built-in: rename yours"
-            raise RouteError(f"there are two reward functions named {rule.name!r}; {remedy} (used: {self._known()})")
+            raise RouteError(f"there are two reward functions named {rule.name!r}; {remedy} (taken: {self._known()})")
         self._rules[rule.name] = rule
 
     def get(self, name: str) -> Rule:

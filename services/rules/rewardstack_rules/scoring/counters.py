@@ -28,7 +28,11 @@ class Counters(Protocol):
         """Count values from the result cache that were rejected."""
 
     def count_comparisons(self, by: Iterable[str]) -> None:
-        """Count comparisons of math answers: `undecided` if a comparison reached its limits, else `values`."""
+        """Count comparisons of math answers.
+
+        Args:
+            by: label of each comparison: `undecided` if it reached its limits, else `values`.
+        """
 
     def count_code(self, counts: Mapping[str, int]) -> None:
         """Count the tests of a sample's program, by verdict. `counts` can also have `cpu_ms` and `launcher_died`."""

@@ -36,10 +36,9 @@ def _run(task: dict[str, Any]) -> dict[str, Any]:
     """Run a task, and return the report on it (`_watch`).
 
     Args:
-        task: `program`, `options` and `limits` as for a launcher; `inputs` and `outputs`, the indices of the
-            descriptors that the program reads and of those that it writes; `wall`, the total seconds that the program
-            may be asleep; `timeout`, the seconds after which the program counts as starved. The file of a descriptor is
-            named after its index.
+        task: `program`, `options` and `limits`: as for a launcher. `inputs` and `outputs`: indices of the files that
+            the program reads or writes; a file is named after its index. `wall`: the total seconds that the program may
+            be asleep. `timeout`: the seconds after which a program that has not ended counts as starved.
 
     Raises:
         OSError: the child could not be started.

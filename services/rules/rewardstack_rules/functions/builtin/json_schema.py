@@ -104,7 +104,7 @@ def _validator(text: str) -> Any:
     except RecursionError as error:
         raise field_error("schema", "is too deeply nested") from error
     ours = extend(kind, {name: check for name, check in KEYWORDS.items() if name in kind.VALIDATORS})
-    # Without `$schema`: at a `$ref` to a schema that has it, jsonschema would change from `ours` back to `kind`.
+    # Remove `$schema`: if a `$ref` leads to a schema that has it, jsonschema validates with `kind` instead of `ours`.
     return ours({name: part for name, part in schema.items() if name != "$schema"}, registry=EMPTY_REGISTRY)
 
 
