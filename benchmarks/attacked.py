@@ -3,11 +3,11 @@
     python benchmarks/attacked.py
 
 Starts its own stack without containers (requires Redis and nginx) and sends single requests with generated samples
-(`mix`) through the gateway. It measures their latency first alone, then during each attack: clients that send one byte
-every few seconds, bodies of 60 MB that would take gigabytes when parsed, jobs that fill the queue, and a suspended
-supervisor of the verifier processes. During the last attack, it sends only samples that need no verifier process;
-others would wait for a new supervisor. The exit status is 1 if a 99th percentile exceeds one second or a score differs
-from its label.
+(`mix`) through the gateway. Measures the latency of these requests without an attack, then during each attack: clients
+that send one byte every few seconds, bodies of 60 MB that would take gigabytes when parsed, jobs that fill the queue,
+and a suspended supervisor of the verifier processes. During the last attack, the samples need no verifier process,
+because others would wait for a new supervisor. The exit status is 1 if a 99th percentile exceeds one second, or if a
+score differs from the sample's label.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Without `--server-url` it uses EMBEDDING_SERVER_URL. If that is empty, too, it starts a server, which requires an
 interpreter with sentence-transformers. The last part scores 10,000 pairs of texts, then re-scores them from Redis in
-new processes. The exit status is 1 if one of these does not read all pairs from Redis, or if the fastest re-scores
-fewer than 20,000 pairs a second. The fastest counts because other load can only slow a process down.
+new processes. The exit status is 1 if a new process does not read all pairs from Redis, or if the fastest process
+re-scores fewer than 20,000 pairs a second. The fastest counts, because other load can only slow a process down.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _latency(count: int) -> None:
 
 
 def _throughput(count: int) -> tuple[list[str], float]:
-    """Score a batch, eight samples to a reference; return its texts and the seconds that the first scoring took."""
+    """Score a batch, eight samples per reference, six times; return its texts and the seconds of the first time."""
     texts = make_texts(count + -(-count // 8), seed=2)
     requests = [Request(SOURCE, texts[at], texts[count + at // 8]) for at in range(count)]
     seconds = _seconds(requests)["seconds"]

@@ -22,7 +22,7 @@ SMALL = {
     "tei_python": "--texts 128 --rounds 2",
     "symbolic": "--items 1500 --requests 200 --baseline-items 20",
 }
-"""Arguments for a quick run (`smoke=1`), by benchmark. It takes a minute or two; its figures are not meaningful."""
+"""Arguments for a quick run (`smoke=1`), by benchmark. The figures of a quick run are not meaningful."""
 
 
 class Benchmark(NamedTuple):

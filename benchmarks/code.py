@@ -5,8 +5,8 @@
 Starts a reward server with CODE=on and no result cache, and sends it `code` samples over HTTP: different programs with
 20 tests each, which give standard input and compare standard output. Every score must be 1. The baseline is
 `subprocess.run([python, "-c", program], input=…)` on the same number of cores; half of its programs run before the
-server runs, and half after. While the server runs programs, one client scores `math` samples one by one; the figure is
-the 99th percentile of their latency.
+server runs, and half after. While the server runs programs, one client scores `math` samples one by one, and the 99th
+percentile of their latency is reported.
 """
 
 from __future__ import annotations

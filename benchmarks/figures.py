@@ -37,7 +37,7 @@ def figure(
     least_ratio: float | None = None,
     note: str = "",
 ) -> None:
-    """Append a figure to the file that the variable `FILE` names; do nothing if it is unset.
+    """Append a figure to the file that the environment variable BENCH_FIGURES names; do nothing if it is unset.
 
     Args:
         name: what was measured.
@@ -70,7 +70,7 @@ def read(path: Path) -> list[Figure]:
 
 
 def is_kept(one: Figure) -> bool | None:
-    """Return whether a figure is within its bounds; None if it has none."""
+    """Return whether a figure is within its bounds; None if it has no bounds."""
     pairs = ((one["value"], one["least"]), (one["most"], one["value"]), (one["ratio"], one["least_ratio"]))
     bounded = [more >= less for more, less in pairs if more is not None and less is not None]
     return all(bounded) if bounded else None

@@ -106,7 +106,7 @@ def decimal(units: int, places: int) -> Formula:
 
 
 def series(term: Formula, index: Formula, first: int, last: Formula) -> Formula:
-    """Return the sum of a term over an index from `first` to `last`."""
+    """Return the sum of a term, whose index runs from `first` to `last`."""
     return Formula("series", (term, index, formula(first), last))
 
 
@@ -123,7 +123,7 @@ def value(of: Formula, names: Mapping[str, Any]) -> Any:
 
 
 def perturb(of: Formula, rng: random.Random) -> Formula | None:
-    """Return a formula with one random number changed, but not its sign; None if the formula has no number."""
+    """Return a formula with a random number replaced by another of the same sign; None if the formula has no number."""
     places = list(_places(of))
     if not places:
         return None

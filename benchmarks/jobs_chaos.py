@@ -2,9 +2,9 @@
 
     python benchmarks/jobs_chaos.py [--items 20000] [--workers 3]
 
-Each worker is killed once (SIGKILL), at different points of the job, and the queue's Redis halfway through. Each is
-then started again, as a supervisor would do. The samples are generated (`mix`), so their labels are known. The exit
-status is 0 only if each sample appears exactly once in the results, in order, with its label as its value.
+Each worker and the queue's Redis are killed once (SIGKILL), at different points of the job, and then started again, as
+a supervisor would do. The samples are generated (`mix`), so their labels are known. The exit status is 0 only if each
+sample appears exactly once in the results, in order, with its label as its value.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ A fake judge (`slow_judge`) answers every request after 0.2 s. `rewardstack.comp
 different samples with prompts of 2 kB and 1,028 requests in flight. A bare aiohttp loop posts the same bodies, and so
 does one session of `requests` in 1,028 threads, which serializes each body (`json=`), as the client's predecessor did.
 Each of the three runs in a new process. The exit status is 1 if the client has less than 0.7 of aiohttp's rate or less
-than 2.5 times that of `requests`, or if its memory exceeds 24 kB a sample or grows faster than the number of samples.
+than 2.5 times the rate of `requests`, if the client's memory grows by more than 24 kB a sample, or if this growth per
+sample is over 1.25 times as much with four times as many samples.
 """
 
 from __future__ import annotations
@@ -34,12 +35,9 @@ DELAY = 0.2
 IN_FLIGHT = 1028
 LEAST_OF_AIOHTTP = 0.7
 LEAST_OF_REQUESTS = 2.5
-"""Minimum ratios of the client's rate to the rates of the two baselines.
-
-They are for 2 cores, where CPU time limits the rate. At most half of the client's CPU time is spent in aiohttp.
-"""
+"""Minimum ratios of the client's rate to the rates of the two baselines, on 2 cores, where CPU time limits the rate."""
 MOST_KB = 24.0
-"""Maximum memory growth per sample during scoring, in kB. The samples themselves exist before and do not count."""
+"""Maximum memory growth per sample during scoring, in kB. The samples do not count, as they exist before."""
 MOST_BEND = 1.25
 """Maximum factor by which the memory per sample may grow with four times as many samples."""
 CHARACTERS = {"problem": 500, "reference": 300, "candidate": 400}
@@ -55,7 +53,7 @@ class Run(NamedTuple):
     Args:
         rate: requests a second.
         cpu_ms: milliseconds of CPU time a request.
-        growth_kb: peak growth of its memory per sample, in kB.
+        growth_kb: peak growth of the process's memory per sample, in kB.
     """
 
     rate: float

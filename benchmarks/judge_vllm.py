@@ -4,15 +4,15 @@
 
 Serves the small demo model with three replicas on this machine's CPU. There are 8 samples per problem; a prompt has
 about 600 tokens. The client sends its requests to one replica. A bare aiohttp loop posts the same bodies, then the same
-bodies with the candidate before problem and reference, as the client's predecessor did. After that the client uses two
-and three replicas through the gateway: with least connections, with affinity (a problem's samples go to the same
-replica), and with affinity and a limit (JUDGE_MAX_CONNS) of concurrent requests per replica, which is 1.25 times the
-replica's even share. Every run starts with empty prefix caches.
+bodies with the candidate before problem and reference, as the client's predecessor did. After that, the client uses
+two and three replicas through the gateway, with three kinds of load balancing: least connections; affinity (a problem's
+samples go to the same replica); and affinity with a limit of concurrent requests per replica (JUDGE_MAX_CONNS), which
+is 1.25 times the replica's even share. Every run starts with empty prefix caches.
 
 The replicas share the machine, so their rates say little about replicas with dedicated hardware; the number of tokens
-that the busiest replica computes says more. The exit status is 1 if on one replica less than 70 % of the prompt tokens
-come from the cache, or the client has less than 0.95 of the bare loop's rate. The benchmark is skipped if MODELS_DIR
-has no vLLM.
+that the busiest replica computes says more. The exit status is 1 if, on one replica, less than 70 % of the client's
+prompt tokens come from the cache, or the client has less than 0.95 of the bare loop's rate. The benchmark is skipped if
+MODELS_DIR has no vLLM.
 """
 
 from __future__ import annotations

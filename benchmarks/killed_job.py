@@ -21,10 +21,10 @@ class Restartable(Protocol):
     """A process that can be killed and started again."""
 
     def kill(self) -> None:
-        """Kill it immediately."""
+        """Kill the process immediately."""
 
     def start(self) -> None:
-        """Start it again."""
+        """Start the process again."""
 
 
 class PlannedKill(NamedTuple):
@@ -64,7 +64,7 @@ def run_with_kills(
     queue: Restartable,
     read_metrics: Callable[[], str],
 ) -> Outcome:
-    """Run a job while each worker is killed once, and the queue once halfway through.
+    """Run a job while each worker and the queue are killed once, at different points of the job.
 
     Args:
         url: base URL of the reward server.
@@ -96,7 +96,7 @@ def _submit(url: str, samples: Sequence[Sample]) -> str:
 
 
 def _plan(workers: Sequence[Restartable], queue: Restartable) -> list[PlannedKill]:
-    """Return one kill for each worker and one for the queue, spread over the job; the queue's is in the middle."""
+    """Return a kill for each worker, with one for the queue after half of them, spread over the job."""
     middle = len(workers) // 2
     targets = [("worker", one) for one in workers]
     targets.insert(middle, ("queue", queue))

@@ -19,9 +19,9 @@ class Style(NamedTuple):
 
     Args:
         fraction: command for fractions.
-        brackets: brackets around sums.
-        times: separator of factors; a factor that starts with a digit or a fraction always gets a dot instead.
-        are_calls_bracketed: whether to write `\\sin(x)` instead of `\\sin x`.
+        brackets: opening and closing bracket.
+        times: separator of factors, except before a digit or a fraction (a dot) and after a number (a space).
+        are_calls_bracketed: whether to write `\\sin(x)` instead of `\\sin x` where both are possible.
         names: LaTeX by name, for names that need a command or that the style replaces.
     """
 

@@ -31,7 +31,7 @@ class Reply(NamedTuple):
 
 
 def batches(samples: Iterator[Sample]) -> Iterator[Batch]:
-    """Group samples into requests of `BATCH`."""
+    """Group samples into requests of `BATCH` samples."""
     while some := list(islice(samples, BATCH)):
         rows = [
             {"data_source": "math", "solution_str": one.response, "ground_truth": one.reference, "extra_info": None}
@@ -41,7 +41,7 @@ def batches(samples: Iterator[Sample]) -> Iterator[Batch]:
 
 
 def send(server: Server, some: Sequence[Batch], clients: int) -> tuple[float, list[Reply]]:
-    """Send batches from several clients; return the seconds that it took and the replies, in any order.
+    """Send batches from several clients; return the seconds until the last reply, and the replies in any order.
 
     Raises:
         SystemExit: a batch got no reply, or one without status 200.

@@ -3,9 +3,10 @@
     python benchmarks/path_of_a_sample.py
 
 Sends samples one by one over HTTP, without a result cache: `math` samples that need no algebra to a reward server, and
-judge samples to a fake judge (`slow_judge`). The first samples warm up both sides. For the last one, a profiler records
-the calls and returns of the project's functions by thread, in the client and, for `math`, in the reward server. A
-change of file is a call or return that leads to a different file; suspending and resuming a coroutine does not count.
+judge samples to a fake judge (`slow_judge`). The first samples warm up both sides. For the last sample of each kind, a
+profiler records the calls and returns of the project's functions by thread: in the client and, for `math`, also in the
+reward server. A change of file is a call or return that leads to a different file; suspending and resuming a coroutine
+does not count.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def _traced(output: Path) -> dict[str, dict[str, int]]:
 
 
 def _client_side(trace: Trace, sample: Sequence[Any], begin: Callable[[], None] = lambda: None) -> dict[str, int]:
-    """Warm up, call `begin`, score a sample and return the client's visits to each file during it."""
+    """Warm up, call `begin`, score a sample, and return the number of visits to each file of the client."""
     from rewardstack import compute_score
 
     for _ in range(WARMING):

@@ -17,7 +17,7 @@ SIDE, ROW, BAR, AXIS = 96, 38, 12, 28
 AGAINST, APART = 22, 12
 """Height of the heading of a group of rows with the same baseline, and space above it."""
 LINEAR = (0.2, 4.0)
-"""Ratios in this range are shown on a linear axis from zero, others on a logarithmic axis."""
+"""If all ratios of a plot are in this range, its axis is linear and starts at zero; otherwise, it is logarithmic."""
 LONGEST = 58
 """Maximum number of characters in a line."""
 

@@ -4,10 +4,10 @@
 
 Starts Redis and three servers with two workers each: a bare Flask server that replies with constants, a reward server
 without a result cache, and one with Redis as its cache. Each of them in turn gets the same generated samples (`mix`),
-all different, in batches of 64 from 4 clients; then the server with Redis gets them three more times. A new server with
-the same Redis gets them once more, together with samples for a judge and an embedding server. The exit status is 1 if
-the cache reduces the rate of new samples to less than 0.9 of the rate without it, or if the new server does not find
-every result that took algebra, a judge or an embedding.
+all different, in batches of 64 from 4 clients; then the server with Redis gets them three more times, and samples for
+a judge and an embedding server. A new server with the same Redis gets all of these samples once more. The exit status
+is 1 if the rate of new samples with the cache is less than 0.9 of the rate without it, or if the new server does not
+find in the cache the result of every sample that needs algebra, a judge or an embedding.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.support.servers import FaultServer, Redis
 CLIENTS = 4
 WARMING = 4096
 REPEATS = 3
-"""Number of times that the same samples are sent again. The last time, both worker processes have cached them."""
+"""Number of times that the same samples are sent again. By the last time, both worker processes have cached them."""
 MODELS = ("llm_judge_remote", "embedding_remote")
 BOUND = 0.9
 

@@ -98,9 +98,9 @@ def _baseline(count: int, seed: int) -> float:
 
 
 def _send(server: Server, todo: Iterator[Batch]) -> tuple[float, Counter[str]]:
-    """Return the seconds that the server took for all batches, and the number of wrong scores by kind of sample.
+    """Send batches; return the seconds that the server took, and the number of wrong scores by kind and outcome.
 
-    The time to generate the samples is not included: they are generated between timed rounds.
+    The seconds do not include generating the samples, which happens between timed rounds.
     """
     seconds = 0.0
     wrong: Counter[str] = Counter()

@@ -27,8 +27,13 @@ def run(one: Benchmark, arguments: Sequence[str] = ()) -> dict[str, Any]:
         arguments: its command-line arguments.
 
     Returns:
-        Its description, `state` ("done", "failed", or "skipped" if it succeeded without a figure), exit `status`,
-        `seconds`, `figures`, and the last lines of its output (`said`).
+        `name`, `about` and `method`: from the description of the benchmark.
+        `arguments`: command-line arguments as text.
+        `state`: "failed", "done", or "skipped" (it succeeded without recording a figure).
+        `status`: exit status.
+        `seconds`: duration.
+        `figures`: recorded figures.
+        `said`: last lines of the output.
     """
     print(f"==> {' '.join([one.name, *arguments])}", flush=True)
     started = time.monotonic()

@@ -4,8 +4,8 @@
 
 Clients continuously send batches of `math` to a real reward server with two workers. Periods without viewers alternate
 with periods with ten viewers, each of which polls every five seconds, as the page does. Prints the rates, their ratio,
-and the share of the machine's CPU time that the viewers take when there is no other load; other work on the machine
-distorts this share less than the rates. The exit status is 1 if the share is 1 % or more.
+and the share of the machine's CPU time that the viewers take when nothing else uses the server. Other work on the
+machine distorts this share less than the rates. The exit status is 1 if the share is 1 % or more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from benchmarks.reward_server import Server, reward_server
 
 VIEWERS = 10
 EVERY = 5.0
-"""Seconds between two requests of a viewer, as in `http/page/refresh.js`."""
+"""Seconds between two requests of a viewer, as in `http/page/base.js`."""
 CLIENTS = 4
 BATCHES = 500
 """Number of different batches, which are sent repeatedly; the server has no result cache."""
@@ -157,7 +157,7 @@ def rate(load: Load, seconds: float) -> float:
 
 
 def processor_share(server: Server, seconds: float) -> float:
-    """Return the share of the machine's CPU time that viewers add to that of an idle server, from 0 to 1."""
+    """Return the share (0 to 1) of the machine's CPU time that the viewers cost a server without other load."""
     idle = busy(server, seconds)
     viewers = Viewers(server)
     try:

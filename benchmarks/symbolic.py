@@ -2,11 +2,11 @@
 
     python benchmarks/symbolic.py
 
-Generates samples (`symbolic_mix`): a third are equal in another form, a third have one wrong number, and a third answer
-another problem. Measures a reward server with two workers and no result cache over HTTP, in batches of 64 from 8
-clients and with single requests; the verifier in one process; and math_verify in one process on the first samples, with
-a timeout of 5 s. The exit status is 1 if the accuracy, the latency, the number of `failed` or undecided samples, or the
-ratio to math_verify misses its bound.
+Generates samples (`symbolic_mix`): a third are right (usually in another form than the reference), a third have one
+wrong number, and a third answer another problem. Measures three things: a reward server with two workers and no result
+cache over HTTP, in batches of 64 from 8 clients and with single requests; the verifier in one process; and math_verify
+in one process on the first samples, with a timeout of 5 s. The exit status is 1 if the reward server misses the bound
+of accuracy, latency of single requests, `failed` samples, undecided samples, or speed relative to math_verify.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOST_UNDECIDED = 0.01
 RATIO = 100
 """Minimum ratio to math_verify's rate."""
 TIMEOUT = 5
-"""Timeout of math_verify for parsing an answer and for comparing it, in seconds."""
+"""Timeout in seconds of each call of math_verify, which parses or compares answers."""
 _COMPARED = re.compile(r'^rewardstack_math_comparisons_total\{result="(\w+)"\} (\S+)$', re.MULTILINE)
 
 
@@ -135,7 +135,7 @@ def _in_one_process(samples: Sequence[Sample], theirs: float) -> None:
 
 
 def _math_verify(samples: Sequence[Sample]) -> tuple[float, float]:
-    """Return math_verify's samples a second and its share of correct results; a timeout counts as wrong."""
+    """Return math_verify's samples a second and its share of correct results; after a timeout, its result is False."""
     from math_verify import parse
     from math_verify import verify as is_same
 

@@ -1,7 +1,8 @@
 """Generate samples of algebra, calculus and differential equations, a third of them correct.
 
-mpmath checks at several points that correct forms are equal and wrong answers are not. An answer with constants is a
-family of functions, which is compared by the span of the functions that its constants multiply.
+mpmath checks at several points that correct answers equal the reference and wrong answers do not. An answer with free
+constants (C, D) is a family of functions. Two families are equal if the functions that the constants multiply have the
+same span, and the difference of the constant-free parts is in this span.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ CONSTANTS = (
 
 
 class Meaning(NamedTuple):
-    """Values of a form at the points, regardless of how it is written.
+    """Values of an answer at `POINTS` points, regardless of how the answer is written.
 
     Args:
         fixed: values with all constants 0.
@@ -108,7 +109,7 @@ def _text(rng: random.Random, form: Form, constants: int) -> str:
 
 
 def meaning(problem: Problem, form: Form) -> Meaning | None:
-    """Return the meaning of a form; None if it is undefined at one of the points."""
+    """Return the values of a form at the points; None if it is undefined at one of them."""
     try:
         fixed = _values(problem, form, {})
         moved = [_values(problem, form, {name: mpmath.mpf(1)}) for name in "CD"]

@@ -38,7 +38,7 @@ length, which need less padding.
 """
 CLIENTS = 32
 MODES = {"batches": (BATCH, REQUESTS_IN_FLIGHT), "singles": (1, CLIENTS)}
-"""Texts per request, and concurrent requests."""
+"""Texts per request and concurrent requests, by mode."""
 BOUNDS = {"batches": 0.9, "singles": 0.6}
 SHOWN = {"batches": f"server, {BATCH} texts a request", "singles": f"server, {CLIENTS} clients, 1 text each"}
 LETTERS = "etaoinshrdlu"
@@ -121,7 +121,7 @@ async def embed(url: str, texts: list[str], size: int, workers: int) -> float:
 
 
 def measure(server: EmbeddingServer, encoder: Encoder, texts: list[str], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of each round: both modes of the server, and `encode` before each of them and at the end."""
+    """Return the seconds of each run, by name: `encode` (before and after each mode) and each mode (once a round)."""
     best = min(ENCODER_BATCHES, key=encoder.seconds)
     print(f"encode is fastest with batch_size={best}")
     asyncio.run(embed(server.url, texts[:128], BATCH, REQUESTS_IN_FLIGHT))

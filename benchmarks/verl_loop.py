@@ -6,8 +6,9 @@
 verl's reward loop with 8 workers in Ray scores 1,024 different samples with each of these in turn: an empty function, a
 fast rule of a real reward server, a judge and a rule that take 50 ms (`slow_judge`, `slow_rule`; 256 samples for the
 rule), and reward servers that refuse connections or never answer (timeout 5 s). There is no result cache. The exit
-status is 1 if the fast rule takes more than 1.5 times as long as the empty function, if the judge or the slow rule has
-less than 0.9 of the rate of `compute_score_batched` on such samples, or if a batch for a dead server takes over 8 s.
+status is 1 if the fast rule takes more than 1.5 times as long as the empty function, if the loop has less than 0.9 of
+the rate of `compute_score_batched` with the judge or the slow rule, or if a batch for one of the last two servers takes
+more than 8 s.
 """
 
 from __future__ import annotations

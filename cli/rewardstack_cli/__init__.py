@@ -1,5 +1,5 @@
 """The command line tool `rewardstack`, with one module for each command.
 
-The commands score samples with the same client functions as a trainer, except `submit`, which uses the reward server's
-jobs.
+Commands that score samples call the same client functions as a trainer does. Only `submit` sends the samples to the
+reward server as a job instead.
 """

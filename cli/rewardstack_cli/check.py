@@ -35,10 +35,10 @@ from rewardstack_cli.probes.reward_server import probe_reward_server, reward_ser
 from rewardstack_cli.score import positive_number
 
 SERVER_KEYS = "REWARD_SERVER_API_KEYS"
-"""Variable with the keys that the reward server accepts.
+"""Environment variable with the keys that the reward server accepts.
 
-If REWARD_SERVER_API_KEY is not set, the first of these keys is sent, because on the machine of the stack, usually only
-this variable is set.
+If REWARD_SERVER_API_KEY is not set, the first of these keys is sent: the machine that runs the stack usually has only
+this variable.
 """
 JUDGE_URL, EMBEDDING_URL = "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"
 RETRY_INTERVAL = 1.0
@@ -48,7 +48,7 @@ STATES = {"ok": "green", "left out": "dim", "FAILED": "red"}
 
 
 class Target(NamedTuple):
-    """A service that can be configured.
+    """A service whose configured URLs are probed.
 
     Args:
         name: display name.
@@ -74,7 +74,7 @@ SERVICES = (
 
 
 def _list_targets(settings: Settings) -> list[Target]:
-    """Return `SERVICES`, and one target for each judge and each reward model of the route table.
+    """Return `SERVICES` with their routes, and one target for each judge and reward model of the route table.
 
     Raises:
         RouteError: a routes file cannot be used.
@@ -93,7 +93,7 @@ def _list_targets(settings: Settings) -> list[Target]:
 
 
 def _routes_with(is_wanted: Callable[[Leaf], bool], routes: RouteTable) -> list[str]:
-    """Return the names of the user's routes that use a wanted leaf, either directly or in a part at any depth."""
+    """Return the names of the user's routes that have a wanted leaf (a target without parts), at any depth."""
 
     def has_leaf(source: str) -> bool:
         target = routes.find(source).target
@@ -147,7 +147,8 @@ def run(args: argparse.Namespace) -> int:
         The exit status: 0 if everything works, else 1.
 
     Raises:
-        SettingsError: a variable is malformed, no service is configured, or options contradict each other.
+        SettingsError: a variable is malformed, no service is configured, or an option needs another option or a
+            variable that is not set.
         RouteError: a routes file cannot be used.
     """
     settings = _read_settings()

@@ -21,7 +21,7 @@ from rewardstack_cli.options import Options
 from rewardstack_cli.progress import NOT_ALL_SCORED
 
 IDENTITY_TIMEOUT = 60.0
-"""Timeout in seconds for a service to report its identity, which is part of cache keys."""
+"""Timeout in seconds for a service to report its identity (such as its model), which is part of cache keys."""
 
 
 def show_cost(rows: Iterable[Row], path: Path, options: Options) -> int:

@@ -160,7 +160,7 @@ def _report_scored_file(read: Read, options: ReportOptions, data_source: str | N
 
 
 def _build_options(args: argparse.Namespace) -> Options:
-    # With the policy "none", a row without a score is reported as such, even if its route has another policy.
+    # The policy "none" overrides the policies of the routes, so that the report shows which rows have no score.
     return Options(route_table(Settings.from_env()), CHUNK_SIZE, args.data_source, "none", args.timeout, args.cached)
 
 

@@ -43,7 +43,7 @@ class Node(NamedTuple):
             the fields `COMPOSITE_KINDS`.
         steps: the steps of scoring.
         result: `value`, `status` and `reason` before shaping; empty if scoring ended without a result.
-        shaped: the shaping of the route and the shaped `value`; empty without shaping.
+        shaped: the route's shaping (`scale`, `shift`, `clip`) and the shaped `value`; empty if there is no shaping.
         parts: the parts that were scored, by name.
     """
 
@@ -80,7 +80,7 @@ def summarize(explanation: Explanation) -> Iterator[str]:
 
 
 def _leaf_results(node: Node) -> Iterator[tuple[str, str]]:
-    """Yield status and reason of the leaves of a route that were scored."""
+    """Yield the status and reason of each leaf (route without parts) that was scored."""
     if not node.parts and node.result:
         yield str(node.result["status"]), str(node.result.get("reason", ""))
     for part in node.parts.values():

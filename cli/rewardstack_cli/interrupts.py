@@ -15,7 +15,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interrupts:
     """Context manager that handles `SIGNALS` on the running event loop, in place of Python's handlers.
 
-    A second signal cancels the task that entered the context.
+    The first signal is only stored in `received`, so that the run can stop cleanly. A second signal cancels the task
+    that entered the context.
 
     Attributes:
         received: number of the first signal; 0 if there was none.

@@ -23,7 +23,7 @@ PIECES_PER_CHUNK = 8
 PIECE_CHARACTERS = 8 << 20
 """Maximum total length of the texts in a piece's rows, in characters, unless a single row or group has more."""
 GRACE = 1.0
-"""Seconds for requests in flight to finish when a run stops early."""
+"""Seconds that requests in flight may take to finish when a run stops early."""
 
 ScoreRows = Callable[[list[Row]], Awaitable[list[Score]]]
 

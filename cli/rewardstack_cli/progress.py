@@ -44,7 +44,7 @@ class Tally:
             self.total += value or 0.0
 
     def remove_missing(self, status: str, reason: str, **_: Any) -> None:
-        """Remove a row without a score from the counts, given the score fields of its line."""
+        """Remove a row without a score from the counts, given the score fields of its line in the output file."""
         self._count_status(status, reason, -1)
 
     def _count_status(self, status: str, reason: str, change: int) -> None:
@@ -85,7 +85,7 @@ def format_rate(rows: float, seconds: float) -> str:
 
 
 class _RateColumn(ProgressColumn):
-    """The average rate since the start; rich's own column would show the rate of the last updates."""
+    """The average rate since the start of the run; rich's own column shows the rate of the last updates."""
 
     def render(self, task: Task) -> Text:
         return Text(format_rate(task.completed - task.fields["before"], task.finished_time or task.elapsed or 0.0))

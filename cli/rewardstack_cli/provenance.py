@@ -1,8 +1,8 @@
 """Store the provenance of scores: the routes, settings and services that they depend on.
 
 The provenance is stored with the output file, so that a later run with other routes or settings is refused. It has
-four sections: the `options` of the command line, the `routes` by `data_source`, the `settings` that are part of cache
-keys, and the `services`: the identity that the service of each `data_source` reports. No section contains a secret.
+four sections, without secrets: `options` of the command line, `routes` by `data_source`, `settings` that are part of
+cache keys, and `services`, the identity (code, model, version) that the service of each `data_source` reports.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def server_provenance(server_identity: Mapping[str, Any], sources: Iterable[str]
         definition_by_source = definitions(table, sources)
         functions = {name: about["fingerprint"] for name, about in server_identity["reward_types"].items()}
     except (KeyError, TypeError, AttributeError, ConfigError):
-        # Ignore these errors: an older server reports no routes, and scoring the rows reports a missing route.
+        # An older server reports no routes. A missing route is reported when the rows are scored.
         definition_by_source, functions = {}, {}
     services: dict[str, Any] = {}
     for source, fields in definition_by_source.items():

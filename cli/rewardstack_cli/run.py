@@ -55,7 +55,7 @@ class Run:
         options: how to score the rows.
 
     Raises:
-        RequestError: OUT is neither JSONL nor parquet, is IN or a folder, or is in a folder that does not exist.
+        RequestError: OUT is neither JSONL nor parquet, is IN itself or a folder, or is in a folder that does not exist.
     """
 
     def __init__(self, source: Source, output: Path, options: Scoring) -> None:

@@ -18,7 +18,7 @@ from rewardstack_cli.run import Run
 from rewardstack_cli.table import TABLE_ROWS, show_table
 
 CHUNK_SIZE = 1024
-"""Default number of rows in flight. A row is in flight after it is sent and before its score is written."""
+"""Default number of rows in flight. A row is in flight from when it is sent until its score is written."""
 
 
 def add_parser(commands: Any) -> None:
@@ -68,7 +68,7 @@ def positive_number(kind: type, or_zero: bool = False) -> Any:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score IN, or print the estimated cost.
+    """Score the rows of IN, or print the estimated cost of scoring them.
 
     Returns:
         The exit status: 0 if every row has a score (status `ok` or `fallback`), else 3. With `--table`, 0 only if every

@@ -31,7 +31,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Submit IN as a job, unless it already has one; with `--wait`, write OUT.
+    """Submit IN as a job, unless it already has one; with `--wait`, write its scores to OUT.
 
     Returns:
         The exit status: without `--wait`, 0. With `--wait`, 0 if every row has a score, else 3; 130 or 143 after an

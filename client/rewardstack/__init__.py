@@ -1,8 +1,8 @@
 """Rewards for reinforcement learning of language models, from services outside the trainer.
 
 The top level has the public modules (`api`, `score`, `errors`, the `*_remote` files that trainers load,
-`remote_rm_client`), `settings`, and `client`, which manages the scorers and caches of each event loop. The command
-`rewardstack` comes from another distribution (`rewardstack_cli`). The packages:
+`remote_rm_client`), the settings (`settings`, `settings_table`, `endpoints`), and `client`, which keeps the scorers and
+caches of each event loop. The command `rewardstack` comes from another distribution (`rewardstack_cli`). The packages:
 
 - `core`: deadlines, batching, the event loop, the wire format; imports none of the packages below
 - `cache`: the result cache
@@ -13,11 +13,12 @@ The top level has the public modules (`api`, `score`, `errors`, the `*_remote` f
 - `trainers`: integrations, one module per trainer
 - `ray_judge`: runs a judge in a Ray cluster
 
-`import rewardstack` loads only the API; the first call loads the rest. Imports inside functions hold the lock
-`core.imports.import_lock`, so that a process is not forked in the middle of an import.
+`import rewardstack` loads only `api` and its imports; the first call loads the rest. Imports inside functions hold the
+lock `core.imports.import_lock`, so that a process is not forked in the middle of an import.
 
-The reward server (`rewardstack_rules`) depends on `core`, `cache`, `routing`, `scorers`, `pipeline`, `client`,
-`errors`, `score` and `settings`, so changes there also change the server. The import rules are in `pyproject.toml`.
+The reward server (`rewardstack_rules`) imports these packages, except `trainers` and `ray_judge`, and the modules
+`client`, `errors`, `score`, `settings` and `settings_table`. A change in any of them also changes the server. The rules
+for imports are in `pyproject.toml`.
 """
 
 from rewardstack.api import (

@@ -50,10 +50,10 @@ def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeo
         One score for each request, in order.
 
     Raises:
-        ConfigError: a `data_source` is unknown, or a setting or an argument is malformed.
+        ConfigError: a `data_source` is unknown, a setting or an argument is malformed, or the run's budget is spent.
         ScoringError: a sample has no score and the policy is `raise`.
         FailureRateError: more of the recent samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows.
-        LoopError: the caller runs on the client's own event loop.
+        LoopError: the caller runs on the client's own event loop, or the process is exiting.
     """
     check_options(on_error, timeout)
     return _score(check_requests(requests), on_error, timeout)
@@ -125,7 +125,7 @@ def compute_score(
 
     Args:
         data_source: the name of the sample's data set, which selects the route (how to score the sample).
-        solution_str: the response: a string, or chat messages, of which the last assistant turn is scored.
+        solution_str: the response, as a string or as chat messages; only the last assistant turn is scored.
         ground_truth: a reference, or a list of references. Either may be inside an object, as `{"target": …}`.
         extra_info: options of the scorer, and `server_url`, `api_key` and `timeout` (seconds) for this sample.
         data_sources: one per sample, or one for all.
@@ -262,7 +262,7 @@ def check_groups(requests: Sequence[Request], remedy: str, threads: int | None =
         threads: number of threads that each score one sample at a time; None if the batch is scored in one call.
 
     Raises:
-        RequestError: a judge compares groups but has no `group_size`, or the judge would get an incomplete group.
+        RequestError: a judge that compares groups would get an incomplete group, or no `group_size` is set.
         ConfigError: a route is unknown, or a setting is malformed.
     """
     with import_lock:
@@ -272,7 +272,7 @@ def check_groups(requests: Sequence[Request], remedy: str, threads: int | None =
 
 
 def _score(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
-    """Return the scores under the current settings; the caller has validated the options."""
+    """Return the scores under the current settings; the caller has validated the arguments."""
     with import_lock:
         from rewardstack.client import score_on_loop
         from rewardstack.core.event_loop import run

@@ -1,4 +1,4 @@
-"""Keep one `Client` for each event loop: its connections to services, its result caches and its pipeline.
+"""Keep one `Client` for each event loop: connections to services, result caches and a pipeline.
 
 The public functions in `api`, the reward server and the command line score through this module. The module also keeps
 the routes that this process has registered.
@@ -77,7 +77,7 @@ class Client:
 def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) -> Pipeline:
     """Return a pipeline with all routes.
 
-    The tenant (cache namespace) is derived from the reward server's API key, so it is the same as on that server.
+    The tenant (cache namespace) is a hash of the API key for the reward server, which derives it in the same way.
 
     Raises:
         RouteError: a route is invalid.
@@ -90,7 +90,7 @@ def register(route: Route) -> None:
     """Add a route to this process's route table.
 
     Raises:
-        RouteError: a route of this name exists, or the options of its judge are invalid.
+        RouteError: a route of this name exists, its judge is invalid, or `RouteTable.check_judges` finds an error.
     """
     routes = RouteTable([*builtin_routes(), *_registered.values(), route])
     _check_judges(routes)
@@ -211,7 +211,7 @@ def reward_service(url: str, api_key: str, settings: Settings) -> EndpointPool:
 
 
 def group_of(routes: RouteTable, request: Request) -> str | None:
-    """Return the name of a sample's group; None if the sample is malformed or is scored without a group."""
+    """Return the name of the group in which a judge compares a sample; None if it is malformed or scored alone."""
     try:
         extra = request.extra_info or {}
         if not routes.comparisons(request.data_source) or Fields(extra).get(GROUP_SIZE) == 1:

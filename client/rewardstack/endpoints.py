@@ -1,8 +1,8 @@
 """Reads the file that `REWARDSTACK_ENDPOINTS` names: URLs and keys of servers that may move to other machines.
 
-The stack that runs the servers replaces the whole file every few seconds. Each check opens the file again, because on
-shared storage an open file does not show changes by other machines. This module has no thread and no lock, so forks are
-safe.
+The stack (the servers that `apptainer/stack.sh up` starts) replaces the whole file every few seconds, as a heartbeat.
+Each check opens the file again, because on shared storage an open file does not show changes by other machines. This
+module has no thread and no lock, so forks are safe.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ VERSION = 1
 CHECK_INTERVAL = 1.0
 """Seconds between two checks of the file."""
 STALE_AFTER = 60.0
-"""Seconds without a change of the file after which a warning is logged; the stack changes the file as a heartbeat."""
+"""Seconds without a change of the file after which a warning is logged."""
 MAX_WRITTEN = 1e11
-"""Upper bound of the field `written`, in seconds since the epoch."""
+"""Upper bound of the field `written`: the time of the last heartbeat, in seconds since the epoch."""
 MAX_BYTES = 64 * 2**10
 """Maximum size of the file, in bytes."""
 OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
-"""Permissions of other users, which the file must not have."""
+"""The permissions of the group and of other users; the file must grant none of them."""
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class _Content(NamedTuple):
     """The last valid content of the file.
 
     Args:
-        data: the bytes of the file, which change with each heartbeat.
+        data: the bytes of the file; each heartbeat changes them (field `written`).
         servers: value of each variable that the file may set, by name.
     """
 
@@ -136,10 +136,10 @@ def _parse(data: bytes, variables: Mapping[str, Setting]) -> _Content:
 
 
 def _read_bytes(path: Path) -> bytes:
-    """Return the bytes of a file that belongs to the user and that no other user can read or write.
+    """Return the bytes of a file, which must belong to the user and be closed to other users.
 
     Raises:
-        InvalidText: the file is missing, too large, or does not have these permissions.
+        InvalidText: the file is missing, unreadable, too large, or not private (see `_check`).
     """
     try:
         with open(path, "rb", opener=_open) as file:

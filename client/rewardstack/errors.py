@@ -7,7 +7,7 @@ RewardstackError
 │   │   └── UnknownSourceError      a `data_source` (or reward type) has no route; lists the known ones
 │   ├── RequestError                an argument or a field of a request
 │   └── BudgetError                 the run's budget for model servers is spent
-├── LoopError (RuntimeError)        a blocking call from the client's own event loop
+├── LoopError (RuntimeError)        a blocking call from the client's own event loop, or a call at process exit
 ├── ServiceError                    an infrastructure failure: a service did not answer correctly
 │   ├── DeadlineError               no valid answer came before the deadline
 │   ├── UnreachableError            no connection, a lost connection, or an endpoint that hangs
@@ -79,7 +79,7 @@ class BudgetError(ConfigError):
 
 
 class LoopError(RewardstackError, RuntimeError):
-    """A blocking call was made from the client's own event loop, where it would deadlock."""
+    """A call at process exit, or a blocking call from the client's own event loop, where it would deadlock."""
 
 
 class ServiceError(RewardstackError):

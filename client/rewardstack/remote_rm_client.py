@@ -35,8 +35,9 @@ class RemoteRewardModel:
     Args:
         endpoint: URL such as `http://localhost:6000/get_reward`; `?reward_type=NAME` selects the reward function.
         timeout: seconds without progress after which a batch fails.
-        retry_times: maximum duration of a batch, as a multiple of `timeout`. Until then, lost connections, overload and
-            5xx replies are retried; other errors, such as 400, are not.
+        retry_times: maximum duration of a batch, as a multiple of `timeout`. Until then, lost connections and overload
+            are retried. Invalid replies and status 500 are retried `REWARDSTACK_MAX_RETRIES` times at most. Errors such
+            as 400 are final.
         api_key: bearer token; by default `REWARD_SERVER_API_KEY` if `endpoint` is on a server in `REWARD_SERVER_URL`,
             else none.
 
@@ -45,8 +46,8 @@ class RemoteRewardModel:
             does not send statuses. The reward of an `unscored` or `failed` sample is 0.0.
 
     Raises:
-        SettingsError: `endpoint` is not a URL, or the environment sets an invalid proxy for it.
-        RequestError: `endpoint` is not a single URL, or `retry_times` or `timeout` is not above 0.
+        SettingsError: the URL in `endpoint` is invalid, or an environment variable (a setting or a proxy) is invalid.
+        RequestError: `endpoint` is not a string with one URL, or `retry_times` or `timeout` is not above 0.
     """
 
     def __init__(
@@ -82,11 +83,11 @@ class RemoteRewardModel:
         Args:
             prompts: one per sample.
             responses: one per sample.
-            golden_responses: references, one per sample; None if the reward function needs no references, or the
+            golden_responses: references, one per sample; None if the reward function needs no references, or if the
                 server has them.
 
         Raises:
-            RequestError: the lists differ in length, or contain other values than strings.
+            RequestError: an argument is not a list of strings, or the lists differ in length.
             UnreachableError, DeadlineError: the server did not answer in time; the message has the last error.
             RejectedError: the server rejected the request.
             ReplyError: the server answered with an error or an invalid reply.
@@ -107,7 +108,7 @@ class RemoteRewardModel:
         return [float(reward) for reward in reply["rewards"]]
 
     async def _post(self, body: dict[str, list[str]], settings: Settings) -> dict[str, Any]:
-        """Return the validated reply to a batch, and count the samples that failed."""
+        """Return the validated reply to a batch; count failed samples toward `REWARDSTACK_MAX_FAILURE_RATE`."""
         deadline = SharedDeadline(Deadline(self.timeout, self.timeout * self.retry_times))
         service = reward_service(self._base_url, self._api_key, settings)
         read = partial(_read, len(body["prompts"]))

@@ -1,8 +1,8 @@
-"""Scores every sample with one reward function of the reward server; see `docs/rules.md`.
+"""Scores every sample with one reward function; see `docs/rules.md`.
 
 Arguments, results and errors are those of `rewardstack.compute_score`, with two exceptions: `data_source` and
-`data_sources` are ignored, and `reward_type` names the function (default: the variable `REWARD_TYPE`). Imports are
-absolute, because trainers may load this file by its path (verl's `custom_reward_function.path`).
+`data_sources` are ignored, and `reward_type` names the function (default: the environment variable `REWARD_TYPE`).
+Imports are absolute, because trainers may load this file by its path (verl's `custom_reward_function.path`).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Request:
 
     Args:
         data_source: name of the data set, which selects the route (how to score the sample).
-        solution_str: the response, as a string or as chat messages, of which the last assistant turn is scored.
+        solution_str: the response, as a string or as chat messages; only the last assistant turn is scored.
         ground_truth: a reference, or a list of references. Either may be inside an object, as `{"target": …}`. None if
             no reference is needed.
         extra_info: options of the scorer, and `server_url`, `api_key` and `timeout` (seconds) for this sample.
@@ -160,7 +160,7 @@ class Score:
     def details(self) -> dict[str, float | None]:
         """The score as a dict of numbers, with the same keys for every sample and service, as verl requires.
 
-        `score` and `acc` are None only under `on_error="none"`; `label_mass` is 0 if no labels were read.
+        `score` and `acc` are None only under `on_error="none"`; `label_mass` is 0 if the score has none.
         """
         return {
             "score": self.value,

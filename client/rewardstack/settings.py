@@ -1,7 +1,7 @@
 """Reads the client's settings from the environment; other modules of the client get them from here.
 
-`settings_table` has their names, defaults and bounds. The variables are read on every call, because trainers may set
-them after the import of this module. They are parsed again only if one has changed.
+`settings_table` declares the settings: names, defaults and bounds. `Settings.from_env` reads the variables on every
+call, because trainers may set them after the import of this module. It parses them again only if one has changed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Settings:
         reward_server_api_key: API key that is sent to those servers only.
         reward_server_timeout: seconds that a sample waits for a reward server that makes no progress.
         reward_server_refused_timeout: seconds to wait while connections are refused; None for `reward_server_timeout`.
-        reward_type: reward function of `rule_remote.py`, and route for trainers that name no route, such as OpenRLHF.
+        reward_type: default reward function of `rule_remote.py`, and default route for trainers such as OpenRLHF.
         code_sandbox_urls: base URLs of equivalent servers that run programs.
         code_sandbox_api_key: API key that is sent to those servers only.
         judge_urls: base URLs of equivalent LLM judges, or the address of a Ray actor.
@@ -75,8 +75,9 @@ class Settings:
         judge_revision: a label to change when the judge changes; part of the cache key.
         run_id: ID of the run; processes with the same ID share budgets, and cached verdicts that are not deterministic.
             Empty to share neither.
-        max_requests: maximum requests of a run to judges, reward models and embedding servers; 0 for no limit.
-        max_tokens: maximum sum of the prompt and completion tokens that these servers report for a run; 0 for no limit.
+        max_requests: maximum requests of a run to model servers (judges, reward models and embedding servers); 0 for no
+            limit.
+        max_tokens: maximum sum of the prompt and completion tokens that model servers report for a run; 0 for no limit.
         reward_model_urls: base URLs of equivalent reward models.
         reward_model_api_key: API key that is sent to those servers only.
         reward_model_timeout: seconds that a sample waits for a reward model that makes no progress.
@@ -175,7 +176,7 @@ class Settings:
 
 @cache
 def warn_of_misspelled(names: tuple[str, ...] = tuple(READ)) -> None:
-    """Log which variables of the environment look like misspelled settings, each once per process.
+    """Log each environment variable that looks like a misspelled setting, once per process.
 
     Args:
         names: the settings that this process reads.
@@ -187,11 +188,11 @@ def warn_of_misspelled(names: tuple[str, ...] = tuple(READ)) -> None:
 
 
 def misspelled_variables(names: Iterable[str] = READ) -> dict[str, str]:
-    """Return the misspelled variables of the environment, each with the unset setting that is probably meant.
+    """Return a dict from each misspelled environment variable to the setting that is probably meant.
 
     Args:
-        names: the settings with which the variables are compared. `REWARDSTACK_URL` counts as a misspelling of
-            `REWARD_SERVER_URL`.
+        names: the settings that may be meant; those that are set are skipped. `REWARDSTACK_URL` counts as a misspelling
+            of `REWARD_SERVER_URL`.
     """
     unset = [name for name in names if name not in os.environ]
     short = {name.replace("REWARD_SERVER_", "REWARDSTACK_"): name for name in unset}

@@ -1,7 +1,7 @@
 """Declares the client's settings: names, defaults, kinds and help; needs only the standard library.
 
-`settings` reads them from the environment. `make settings` loads this file by its path, to write `.env` and the pages
-that list all settings.
+`settings` reads them from the environment. `make settings` loads this file by its path, to write `.env`,
+`docs/settings.md`, the compose files and the Helm chart.
 """
 
 from __future__ import annotations

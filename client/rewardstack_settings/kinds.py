@@ -17,7 +17,7 @@ DECIMAL = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 RAY_SCHEME = "ray://"
 """Start of a Ray actor's address, `ray://NAMESPACE/NAME`."""
 RAY_NAMESPACE = "rewardstack"
-"""Namespace of a Ray actor if the setting has none; the namespace of the trainer's Ray job does not matter."""
+"""Namespace of a Ray actor if the setting names none; the namespace of the trainer's Ray job is not used."""
 RAY_ACTOR = re.compile(r"(?:([A-Za-z0-9_.-]+)/)?([A-Za-z0-9_.-]+)")
 HOST = r"\.?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?"
 MIN_KEY_LENGTH = 16
@@ -204,7 +204,7 @@ class Words(Text):
 
 
 class Files(Text):
-    """The path of a file, or, if `is_list`, several paths that are separated as in PATH."""
+    """The path of a file; if `is_list`, any number of paths, separated as in PATH."""
 
     def __init__(self, is_list: bool = False) -> None:
         self.is_list = is_list

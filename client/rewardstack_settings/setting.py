@@ -1,4 +1,4 @@
-"""Declare settings: names, defaults, kinds of values, readers and help."""
+"""Declare settings: names, defaults, kinds of values, the programs that read them, and help."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Setting:
         kind: kind of the value.
         readers: names of the services and programs that read the setting; see `services.stack.settings_table.READERS`.
         help: description in one line.
-        secret: whether the value is secret. A secret value is never shown, and is passed as a file to services that
-            support files.
+        secret: whether the value is secret. A secret value is never shown. Services that can read it from a file get
+            it in a file.
     """
 
     name: str
@@ -106,8 +106,8 @@ class Section:
     Args:
         title: title of the section in `.env` and in the documentation.
         settings: the settings in order.
-        place: `.env` for settings of the stack, which are listed there; `environment` for settings of one process,
-            which are only documented; `compose` for settings that only the compose files contain.
+        place: where the settings are listed. `.env`: in `.env` and the documentation, for the whole stack.
+            `environment`: only in the documentation, for single processes. `compose`: only in the compose files.
     """
 
     title: str

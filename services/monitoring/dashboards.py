@@ -52,9 +52,9 @@ class Panel:
 
     Args:
         title: title of the panel.
-        query: a PromQL query, or a mapping from the names of the graph's lines to their queries. The lines of a single
-            query are named after its labels. Grafana replaces `$__rate_interval` in queries, and label names in double
-            braces, such as `{{route}}`, in line names.
+        query: a PromQL query, or PromQL queries by the names of their lines in the graph. The lines of a single query
+            are named after its labels. Grafana fills in `$__rate_interval` in queries, and labels in double braces,
+            such as `{{route}}`, in line names.
         unit: unit in Grafana's notation, such as `s`, `percentunit` or `short`.
         text: description, which Grafana shows on hover.
         kind: `timeseries` or `stat`.
@@ -175,7 +175,8 @@ def mean(histogram: str) -> str:
 def signed_mean(prefix: str, count: str, by: str) -> str:
     """Return the query for the mean of rewards.
 
-    The sums of the positive and of the negative rewards are separate counters, because a counter cannot decrease.
+    The sums of the positive and of the negative rewards are separate counters, because a counter cannot decrease. Their
+    names begin with `prefix`. `count` is the counter of rewards.
     """
     return f"({rate(f'{prefix}_positive_total', by)} - {rate(f'{prefix}_negative_total', by)}) / {rate(count, by)}"
 

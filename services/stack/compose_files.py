@@ -99,10 +99,10 @@ def _optional(option: Option) -> str:
 
 
 def _probe(service: Service) -> Iterable[str]:
-    """Return the health check command inside the container."""
+    """Return the command that checks the service's health inside the container."""
     if service.probe.command:
         return service.probe.command
-    port = service.port or SERVICES["rules"].port  # for the gateway, which has several ports
+    port = service.port or SERVICES["rules"].port  # the gateway has several ports: probe its reward port
     return ("curl", "--noproxy", "*", "-fsS", f"http://127.0.0.1:{port}{service.probe.ready}")
 
 

@@ -91,7 +91,7 @@ def _colored(line: str) -> str:
 def exit_status(command: Callable[[], None]) -> int:
     """Run a command and return its exit status.
 
-    The status is 0 after success, 1 after an error, 130 after Ctrl-C, and 141 if the reader of stdout has gone.
+    The status is 0 after success, 1 after an error, 130 after Ctrl-C, and 141 if the reader of stdout closed the pipe.
     """
     try:
         command()
@@ -179,8 +179,8 @@ def error_in(text: str) -> str:
 def _raised(line: str) -> str:
     """Return the part of a log line in which `error_in` searches for errors.
 
-    If the log line is a JSON record with a traceback, this is the last line of the traceback. Otherwise, this is the
-    whole log line.
+    For a JSON record with a traceback, return the last line of the traceback. For all other lines, return the whole
+    line.
     """
     try:
         record = json.loads(line)

@@ -27,7 +27,7 @@ GATEWAY = {"rules": "REWARD_PORT", "page": "PAGE_PORT", "judge": "JUDGE_PORT", "
 REWARDS = ("REWARD_PORT", "PAGE_PORT")
 """Settings with the ports of the reward server, for rewards and the status page."""
 EMBEDDING_BACKEND = "EMBEDDING_BACKEND_PORT"
-"""Name of the embedding server's internal port among the saved ports. It is not a setting."""
+"""Key of the embedding server's internal port in `Running.ports`. It is not a setting."""
 MONITORING = ("PROMETHEUS_PORT", "GRAFANA_PORT")
 NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 """Errors for an address that this machine does not have, or for an IPv6 address on a machine without IPv6."""
@@ -45,7 +45,7 @@ class Listener(NamedTuple):
         description: description of the process, such as `redis-server (pid 812)`; if the process cannot be read,
             description of its user.
         service: Debian service that the process probably belongs to; empty for none.
-        stop_command: command that stops the stack that the process belongs to; empty for none.
+        stop_command: command that stops the process's stack; empty if the process belongs to no stack.
     """
 
     description: str
@@ -109,7 +109,7 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
 def _make_up_command(others: Mapping[str, int]) -> str:
     """Return a `make up` command that sets other ports.
 
-    The command also sets every setting that the environment sets, with `...` in place of a secret.
+    The command also repeats every setting that is set as an environment variable, with `...` in place of a secret.
     """
     values = {name: os.environ.get(name, "") for name in (*SETTINGS, "COMPOSE_PROJECT_NAME")}
     values = {name: value for name, value in values.items() if value and not value.startswith(SERVICE_LINK)}

@@ -1,4 +1,4 @@
-"""Start, find and end processes of this machine. This needs /proc, but no packages."""
+"""Find, describe and end processes of this machine. This module needs /proc, but no packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from services.stack.rundir import MOUNT_PROGRAMS
 
 SYSTEM_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
-"""Environment variables that every service inherits. It inherits no other variables, as in a container."""
+"""Environment variables that services inherit. As in a container, they inherit no others."""
 DEFERRED = (signal.SIGINT, signal.SIGTERM)
 PROC = Path("/proc")
 TERM_SECONDS = 5.0
@@ -137,8 +137,8 @@ def descendants(pid: int) -> list[Process]:
 def orphaned_mounts(session: int) -> list[Process]:
     """Return the mount programs (`MOUNT_PROGRAMS`) of a session that are no longer needed.
 
-    Each of them has mounted an image for another program, which has ended. Such a mount program is recognized by its
-    parent process, which has ended or is not in the session.
+    A mount program mounts an image for another program. If the parent process of the mount program has ended, or is not
+    in the session, that other program has ended.
     """
     mounts = [process for process in members(session) if process.name in MOUNT_PROGRAMS]
     return [process for process in mounts if not (parent := find(process.parent)) or parent.session != session]

@@ -1,4 +1,4 @@
-"""Read the settings of the stack. The environment overrides `.env.local`, which overrides `.env`.
+"""Read the settings of the stack. Environment variables override `.env.local`, which overrides `.env`.
 
 Names, defaults and bounds come from the table of settings (`settings_table`), from which `.env` is generated. Both
 `.env` and `.env.local` are in a subset of Docker Compose's syntax.
@@ -25,7 +25,7 @@ from services.stack.rundir import ROOT
 from services.stack.settings_table import TABLE, settings_in
 
 LOCAL = ".env.local"
-"""File with the user's lasting settings, which git ignores and upgrades do not change."""
+"""File with the user's lasting settings. Git ignores the file, and upgrades do not change it."""
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 QUOTED = re.compile(r"""(["'])(.*?)\1\s*(?:#.*)?""")
 IN_DOTENV = settings_in(".env")
@@ -61,10 +61,10 @@ RENAMED = {
 """Current names of settings, by former or commonly used name."""
 
 PREFIXES = ("REWARD_", "GATEWAY_", "JUDGE_", "LLM_JUDGE_", "EMBEDDING_")
-"""Prefixes of this project's variables. Former names with other prefixes are ignored in the environment, because other
-software may set them."""
+"""Prefixes of this project's environment variables. An environment variable with a former name is an error only if the
+name has one of these prefixes, because other software may set other names, such as `PORT`."""
 SWITCHES = ("JUDGE", "EMBEDDING")
-"""Settings that are `on`, `off` or `auto`, and have none of the prefixes."""
+"""Settings with the values `on`, `off` and `auto` whose names begin with none of `PREFIXES`."""
 SWITCH_SIMILARITY = 0.8
 """Minimum similarity, from 0 to 1, at which a variable, such as `JUGDE`, counts as a misspelled switch."""
 EXTRA_VARIABLES = ("COMPOSE_PROJECT_NAME", "HF_TOKEN")
@@ -208,7 +208,7 @@ def read_local(root: Path) -> dict[str, str]:
 
 
 def export_extra_variables(root: Path) -> None:
-    """Export the variables of `.env.local` that are not settings, unless the environment already has them."""
+    """Export the variables of `.env.local` that are not settings, except those that are already in `os.environ`."""
     for name in EXTRA_VARIABLES:
         if value := read_local(root).get(name):
             os.environ.setdefault(name, value)
@@ -224,7 +224,7 @@ def _require_known(values: Iterable[str], source: str) -> None:
 
 
 def misspelled_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the probable setting for each misspelled variable.
+    """Return the probable setting for each misspelled environment variable, by the variable's name.
 
     Two kinds of variables are checked: those that begin with one of `PREFIXES`, and those that have the value `on`,
     `off` or `auto` and a name similar to one of `SWITCHES`.

@@ -57,7 +57,7 @@ READERS = {
     "tei-docker": "`run_tei_docker.sh`",
     "tei-apptainer": "`run_tei_apptainer.sh`",
 }
-"""Display names of the readers of settings. A service is a reader if its environment contains the setting's value."""
+"""Display names of the readers of settings. A service is a reader if its environment variables contain the value."""
 
 SECONDS = Integer(1, 86_400)
 PATH = Word(r"\S+", "a path")

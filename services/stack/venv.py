@@ -101,8 +101,8 @@ def create(venv: Path, interpreter: str = sys.executable) -> None:
         interpreter: Python interpreter of the environment.
 
     Raises:
-        StackError: the environment could not be created, or it exists, but its Python does not. Such an environment is
-            not removed, because it may belong to another machine that shares the folder.
+        StackError: the environment could not be created, or its `bin/python` is a broken link. An environment with a
+            broken link is not removed, because it may belong to another machine that shares the folder.
     """
     python = venv / "bin/python"
     if python.is_symlink() and not python.exists():
@@ -124,7 +124,7 @@ def create(venv: Path, interpreter: str = sys.executable) -> None:
 def install(venv: Path, *arguments: str, cache: Path | None = None) -> None:
     """Install packages into a virtual environment with uv, or with pip if uv is unavailable or fails.
 
-    Stamps of earlier installations (`.installed-…`) are removed first.
+    The stamp files of earlier installations (`.installed-…`, see `_stamp`) are removed first.
 
     Args:
         venv: folder of the environment; the output goes to `install.log` in it.
@@ -159,7 +159,7 @@ def install(venv: Path, *arguments: str, cache: Path | None = None) -> None:
 
 
 def _uv_settings(python: str, cache: Path | None) -> dict[str, str] | None:
-    """Return variables that pass the settings of pip to uv; None if uv does not support a setting."""
+    """Return environment variables that pass pip's settings to uv; None if uv does not support one of the settings."""
     listed = subprocess.run([python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
     settings = read_pip_settings(listed.stdout)
     if listed.returncode != 0 or settings.keys() - {*UV_VARIABLES, *NOT_FOR_UV}:
@@ -174,8 +174,8 @@ def read_pip_settings(listed: str) -> dict[str, str]:
     """Return the settings of `pip install` by name.
 
     Args:
-        listed: output of `pip config list`: lines such as `global.index-url='…'`. Names that start with `install.`
-            override `global.`, and `:env:.` (the environment) overrides both.
+        listed: output of `pip config list`: lines such as `global.index-url='…'`. Lines that begin with `install.`
+            override those with `global.`, and lines with `:env:.` (environment variables) override both.
     """
     pairs = [line.partition("=") for line in listed.splitlines() if "=" in line]
     rows = [(*key.split(".", 1), " ".join(ast.literal_eval(value).split())) for key, _, value in pairs]

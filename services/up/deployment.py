@@ -17,7 +17,7 @@ from services.up.native import commands as native
 
 
 def running(run: RunDir) -> str:
-    """Return the deployment that runs in a run directory, as a value of STACK; empty if none runs."""
+    """Return the deployment that a run directory records as running, as a value of STACK; empty if there is none."""
     composed = ComposeRecord.load(run)
     if composed and composed.up:
         return "compose"

@@ -28,7 +28,7 @@ SAVE_SECONDS = 600
 
 
 def make_dist(image: bool = True) -> None:
-    """Build all files into an empty `dist/`.
+    """Empty `dist/`, and build all files into it.
 
     Args:
         image: whether to build the container image, too; skipped if no container engine answers.

@@ -181,7 +181,7 @@ def judges(chosen: Iterable[ModelServer]) -> list[ModelServer]:
 def exclude(chosen: Iterable[ModelServer], name: str) -> list[ModelServer]:
     """Return the servers except the one with this name.
 
-    Excluding the default judge also excludes the named judges, because clients reach them at its port.
+    Excluding the default judge also excludes the named judges, because clients reach them at the default judge's port.
     """
     return [server for server in chosen if server.name != name and not server.name.startswith(f"{name}.")]
 
@@ -203,7 +203,7 @@ def is_external(server: ModelServer, settings: Settings) -> bool:
 
 
 def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
-    """Return the URLs of the reward server and the model servers, by the client's environment variable."""
+    """Return the URLs of the reward server and the model servers, by client variable, such as REWARD_SERVER_URL."""
     found = {"REWARD_SERVER_URL": settings.url()} if settings["RULES"] == "on" else {}
     for server in SERVERS:
         if server in gateway_servers(settings, chosen):
@@ -225,8 +225,7 @@ def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServ
     """Install the Python environment of the model servers, if any server is chosen.
 
     Returns:
-        The chosen servers. If the installation failed and none of them is required, a message is printed and the list
-            is empty.
+        The chosen servers; an empty list if the installation failed and no server is required (a message is printed).
 
     Raises:
         StackError: the installation fails, and a server is required.

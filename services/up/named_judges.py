@@ -27,8 +27,8 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
     """Return the model servers that `make up` may start.
 
     These are the servers of the reward model, the default judge, the embedding model and the named judges. Named judges
-    with the same model share a server. Named judges with the default judge's model use the default judge's server.
-    Named judges with a `base_url` are external and need no server.
+    with the same model share a server. Named judges with the model `default` or LLM_JUDGE_MODEL use the default judge's
+    server. Named judges with a `base_url` are external and need no server.
 
     Args:
         settings: settings of the stack.
@@ -88,7 +88,7 @@ def key_file(variable: str) -> str:
 
 
 def templates(routes: Path) -> list[str]:
-    """Return the prompt template files that a routes file names, relative to its folder.
+    """Return the paths of prompt templates in a routes file, relative to the folder of the routes file.
 
     Raises:
         StackError: the routes file is unreadable or malformed.

@@ -63,9 +63,9 @@ class Plan:
         reason: why this deployment is used.
         services: services to run.
         running: names of the services that already run.
-        ports: address and port by setting.
+        ports: address and number of each client-facing port, by setting.
         held: ports that the running services have bound, which therefore need not be free.
-        left_out: reasons by name of what is left out: a service, `monitoring` or `GPU`.
+        left_out: reason why something is left out, by name: a service, `monitoring` or `GPU`.
         warnings: warnings to print, for example about memory.
         apply: starts the stack and waits until it is healthy.
         changes: a function that returns a line for each change to the running stack. It is None if no stack runs, or if

@@ -36,8 +36,8 @@ URL_KEYS = {
     "REWARD_MODEL_SERVER_URL": ("REWARD_MODEL_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"),
     "REWARD_CACHE_URL": ("REWARD_CACHE_SECRET", "REWARD_CACHE_SECRET"),
 }
-"""Names for the key of each server, by the client's variable with the server's URL: first the client's variable with
-the key, then the stack's setting with the same key."""
+"""By client variable with a server's URL: the client variable and the stack's setting with the key. The setting
+REWARD_SERVER_API_KEYS may have several keys."""
 
 
 def score(started: RunningStack, run: RunDir) -> None:

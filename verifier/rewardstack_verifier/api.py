@@ -80,7 +80,8 @@ class Verdict(NamedTuple):
     """The verdict on a response.
 
     Args:
-        value: 1.0 for a right answer, 0.0 for a wrong or missing one, None if no reference can be parsed.
+        value: 1.0 for a right answer, 0.0 for a wrong or missing one; None if there is no verdict, because every
+            reference is empty or cannot be parsed.
         reason: why the answer is wrong or has no verdict; empty if it is right.
         answer: the extracted text; None if the response has no answer.
         how: how the answer was compared, as in `Comparison`.
@@ -140,7 +141,7 @@ def equivalent(answer: str, reference: Reference, options: Options = DEFAULT) ->
 
     Args:
         answer: text of the answer, without the response around it.
-        reference: an answer, a number, or a solution with its answer in `\\boxed`, after `####` or "the answer is".
+        reference: a number, an answer, or a solution whose answer is in `\\boxed`, or after `####` or "the answer is".
         options: only `tolerance` and `simplified` are used.
 
     Raises:
@@ -159,8 +160,8 @@ def equivalent(answer: str, reference: Reference, options: Options = DEFAULT) ->
 def verify(response: str, reference: Reference | Sequence[Reference], options: Options = DEFAULT) -> Verdict:
     """Verify the final answer of a response.
 
-    This can be slow even within the limits of `bounds`. Run it in a process that can be killed, as `rewardstack-rules`
-    does.
+    This can be slow even within the limits of `bounds`. Run it in a process that can be killed, as the reward server
+    (`rewardstack-rules`) does.
 
     Args:
         response: text of the response.
@@ -182,7 +183,7 @@ def verify(response: str, reference: Reference | Sequence[Reference], options: O
 
 
 def explain(response: str, reference: Reference | Sequence[Reference], options: Options = DEFAULT) -> dict[str, Any]:
-    """Return the fields of the verdict of `verify`, and those of `explanation.read_out`, as JSON types.
+    """Return the verdict of `verify` and the facts from `explanation.read_out` in one dictionary of JSON types.
 
     Args:
         response: as in `verify`.

@@ -26,8 +26,8 @@ MAX_BARS = 20
 MAX_ITEMS = 50
 """Maximum number of boxes that are compared as one list.
 
-`extraction.boxes` reads one box more than this, so that a longer list exceeds `comparison.lists.MAX_ITEMS` and is not
-compared, rather than cut off and compared.
+`extraction.boxes` reads one box more than this. A list that is too long then exceeds `comparison.lists.MAX_ITEMS`, and
+is not compared. If it were cut off at the maximum, it could equal a reference.
 """
 
 CACHED_TEXTS = 1024

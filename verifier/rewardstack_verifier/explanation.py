@@ -1,4 +1,4 @@
-"""Explain a verdict: the answer and where it was found, the parsed references, and which step decided."""
+"""Explain a verdict: the answer and where it was found, the answers in the references, and which step decided."""
 
 from __future__ import annotations
 

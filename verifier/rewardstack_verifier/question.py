@@ -27,7 +27,7 @@ class Ruling(NamedTuple):
     Args:
         right: whether the response is right; None if the references do not allow a verdict.
         reason: why the response is wrong or has no verdict; empty if it is right.
-        by: `undecided` if the answer is wrong only because a comparison reached its limits; else empty.
+        by: `undecided` if the answer counts as wrong after a comparison reached its limits; else empty.
     """
 
     right: bool | None

@@ -1,4 +1,4 @@
-"""Run recursive functions in a new thread if the caller has used most of the call stack."""
+"""Run a recursive function again in a new thread, which has an empty call stack, after a RecursionError."""
 
 from __future__ import annotations
 

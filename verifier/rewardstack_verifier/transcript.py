@@ -9,9 +9,9 @@ turn with its role, and `last_turn` returns the last message of the policy. Thes
   generation prompt.
 - Text after an end token is dropped until a header or tool output follows.
 - In gpt-oss's harmony format, only the final channel is the answer; analysis and commentary are not.
-- Tool output is removed: `<tool_response>…</tool_response>`, `<information>…</information>`, code blocks whose
-  language is `output`. A closing tag without an opening tag is text. An opening tag that is never closed hides
-  the text up to the next end token, header, `</think>` or tag of the same name.
+- Tool output is removed, such as `<tool_response>…</tool_response>`, `<information>…</information>` and code blocks
+  whose language is `output`. A closing tag without an opening tag is text. An opening tag that is never closed hides
+  the text up to the next end token, header, `</think>` or complete tool output with the same tag.
 - A special token between two identical quotation marks or backticks is text.
 
 Tool calls and reasoning are written by the policy and are kept. If a trainer decodes with `skip_special_tokens=True`,
@@ -242,8 +242,8 @@ def without_reasoning(text: str) -> str:
 def without_dialogue(text: str) -> str:
     """Return the text before the first paragraph that begins with `Human:` or `User:`.
 
-    Base models invent such turns. A paragraph of this kind at the beginning of the text is kept. `last_turn` keeps all
-    of them, because they may be part of the task (a play, a log).
+    Base models invent such turns. A paragraph of this kind at the beginning of the text is kept. `last_turn` does not
+    remove such paragraphs, because they may be part of the task (a play, a log).
     """
     for speaker in _DIALOGUE.finditer(text):
         if text[: speaker.start()].strip():
@@ -286,7 +286,7 @@ class _Reader:
         self._turns: list[tuple[str, list[str]]] = []
 
     def last_turn(self) -> str:
-        """Return the text of the last turn; if that is blank, the text of the turn before it."""
+        """Return the text of the last assistant turn; if it is blank, of the assistant turn right before it, if any."""
         return self._previous if self._is_blank else "".join(self._pieces)
 
     def read(self, text: str) -> None:
@@ -398,8 +398,8 @@ class _Reader:
         """Skip a tool's output.
 
         Returns:
-            The end of the tool output; the end of its opening tag if the output is not closed, or is in a turn of
-            another role.
+            The end of the tool output; the end of its opening tag if the output is not closed, or if the turn is not
+            the assistant's.
         """
         if self._state is _State.OTHER:
             self._role = TOOL

@@ -45,7 +45,7 @@ def decide_with_trace(question: Question) -> tuple[Ruling, list[str]]:
 
 
 def _decide(question: Question) -> Ruling:
-    # Imported here, because only isolated processes need the libraries that these modules load (Flint).
+    # Imported here, so that only processes that compare by value load the Flint library.
     from rewardstack_verifier.comparison.decimals import use_tolerance
     from rewardstack_verifier.comparison.simplification import is_simplified
     from rewardstack_verifier.reading.readings import is_readable

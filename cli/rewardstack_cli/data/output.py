@@ -87,8 +87,7 @@ class ScoreFile:
     def match_next(self, row: Row) -> None:
         """Read the next line, if there is one, and check that it belongs to `row`, the next row of IN.
 
-        The last line may be incomplete. If it can be the beginning of the row's line, this is no error, and the row is
-        not counted.
+        An incomplete last line is accepted if it can be the beginning of the row's line, but the row is not counted.
 
         Raises:
             RequestError: the line belongs to another row, or is damaged.
@@ -160,8 +159,8 @@ class ScoreFile:
             try:
                 yield rewriter
             finally:
-                # Keep the replaced file open, so that it stays locked. Otherwise another run that has already opened it
-                # could lock it, and would write to a file that no longer has a name.
+                # Keep the replaced file open, so that it stays locked. Otherwise, another run that has already opened
+                # this file could get the lock, and would write to a file that no longer has a name.
                 self._replaced_files.append(self._file)
                 self._file = rewriter.finish()
                 path.replace(self.path)

@@ -36,9 +36,9 @@ MAX_DEPTH = 100
 VALUE_BYTES = 64
 """Approximate overhead in bytes of a Python value."""
 INPUT_DIGEST = b"rewardstack.input"
-"""Metadata key in OUT, the output file: the digest of the input rows."""
+"""Metadata key for the digest of the input rows, in OUT, the output file."""
 PROVENANCE = b"rewardstack.provenance"
-"""Metadata key in OUT: the provenance of its scores, as JSON."""
+"""Metadata key for the provenance of the scores in OUT, as JSON."""
 
 
 def require_pyarrow() -> None:

@@ -42,11 +42,16 @@ class Row(NamedTuple):
 def to_request(fields: Mapping[str, Any], data_source: str | None = None) -> Request:
     """Return the sample in a row of a data file.
 
+    The row has these fields:
+
+    - `data_source`: a string; optional if the argument `data_source` is set.
+    - `solution_str` or `response`: the response, as a string or chat messages.
+    - `ground_truth`, or `reward_model.ground_truth` as in verl: the reference; null if the route needs none.
+    - `extra_info` (optional): options. Options that are null count as missing, because a row of a parquet file has null
+      for each option that only other rows set.
+
     Args:
-        fields: `data_source`; `solution_str` or `response` (a string or chat messages); `ground_truth` or verl's
-            `reward_model.ground_truth` (null if the route needs none); and optionally `extra_info`. Null fields of
-            `extra_info` count as missing: in a parquet file, each row has the fields of all rows, and a field that the
-            row itself does not set is null.
+        fields: the fields of the row.
         data_source: the `data_source` if the row has none.
 
     Raises:
@@ -110,7 +115,7 @@ def score_fields(score: Score) -> dict[str, Any]:
 
 
 def to_json(fields: Mapping[str, Any]) -> bytes:
-    """Return a row as one line of UTF-8 without a line end.
+    """Return a row as one line of JSON in UTF-8, without a line end.
 
     Equal fields in the same order give equal lines. Bytes are written as base64. Other values of types that JSON lacks,
     such as dates and decimals in a parquet file, are written as text. NaN and infinite numbers are written as null.

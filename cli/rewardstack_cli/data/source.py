@@ -37,7 +37,7 @@ def is_parquet(path: Path, argument: str) -> bool:
 
 
 def check_output(path: Path, argument: str) -> None:
-    """Raise `RequestError` if no file can be written at `path`: its folder is missing, or it is a folder itself.
+    """Raise `RequestError` if no file can be written at `path`: `path` is a folder, or its parent does not exist.
 
     Args:
         path: path of the file to write.

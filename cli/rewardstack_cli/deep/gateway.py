@@ -1,4 +1,4 @@
-"""Check that the gateway refuses paths that it does not list, and that services refuse a wrong key."""
+"""Check that the gateway refuses paths that its configuration does not list, and that services refuse a wrong key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNLISTED_PATHS: dict[ServiceName, str] = {
     "embedding": "/decode",
     "reward-model": "/rerank",
 }
-"""For each service, a path that the gateway does not list, although the server behind the gateway may have it."""
+"""For each service, a path that is not in the gateway's configuration; the server behind the gateway may have it."""
 GATEWAY_404 = b"at the gateway"
 """Text of the gateway's own 404 page; the services' pages do not contain it."""
 REQUESTS_WITH_KEY: dict[ServiceName, tuple[str, Any]] = {
@@ -28,7 +28,7 @@ REQUESTS_WITH_KEY: dict[ServiceName, tuple[str, Any]] = {
 
 
 async def check_paths(stack: Stack) -> str:
-    """Check that the gateway answers 404 for paths that it does not list, even if a service has them."""
+    """Check that the gateway answers 404 for paths that are not in its configuration, even if a service has them."""
     servers = [(service, server) for service in stack.services for server in stack.servers(service)]
     protected = [(service, server) for service, server in servers if await _is_gateway(server)]
     if not protected:

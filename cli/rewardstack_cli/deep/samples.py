@@ -27,7 +27,7 @@ class Sample(NamedTuple):
         low: lowest right value.
         high: highest right value.
         service: service that scores the sample.
-        cacheable: whether the score is cached; scores of rules that run inline are not.
+        cacheable: whether the score is cached; scores of rules that run in the server's own process are not.
         exact: whether two scores of the sample differ by at most `TOLERANCE`. Written verdicts of a judge can differ
             more: they depend on the batch size, even at temperature 0.
     """

@@ -102,7 +102,7 @@ async def wait_until_cached(
 ) -> None:
     """Score the samples repeatedly until all scores come from the cache.
 
-    The cached values must equal the values of the last earlier request in which every sample was `ok`.
+    The cached values must equal the values of the previous request in which every sample was `ok`.
 
     Args:
         stack: stack that scores the samples.

@@ -93,8 +93,8 @@ class Stack:
 
         Args:
             samples: the samples.
-            direct: if True, samples for a model server are sent to that model server, and the cache is used if its URL
-                is set. If False, all samples are sent to the reward server.
+            direct: if True, samples for a model server are sent to that model server, and the cache is used if
+                REWARD_CACHE_URL is set. If False, all samples are sent to the reward server.
             on_error: policy for samples without a score; None for the policy of each sample's route.
         """
         # Use no cache in this process, and only the built-in routes.

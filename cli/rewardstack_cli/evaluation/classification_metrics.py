@@ -18,9 +18,9 @@ MAX_VALUES = 10_000
 BIT_COUNTS = (24, 20, 16, 14, 12, 11, 10, 9, 8, 6, 4)
 """Precisions in significant bits, from high to low.
 
-If there are more than `MAX_VALUES` different scores, all scores are rounded down to the first precision with which at
-most `MAX_VALUES` different scores are left. With 4 bits, more than `MAX_VALUES` different scores are left only if the
-scores differ by more than a hundred orders of magnitude.
+If there are more than `MAX_VALUES` different scores, the scores for the ROC curve are rounded down to the first of
+these precisions that leaves at most `MAX_VALUES` different scores. 4 bits leave more only if the scores span more than
+a hundred orders of magnitude.
 """
 
 
@@ -144,12 +144,15 @@ class LabeledScores:
         return Confusion(*(self._confusion[pair] for pair in pairs))
 
     def brier(self) -> float | None:
-        """Return the mean squared difference of score and label (Brier, 1950); None unless all scores are in [0, 1]."""
+        """Return the mean squared difference of score and label (Brier, 1950).
+
+        None if there are no scores, or if a score is outside [0, 1].
+        """
         rows = sum(self._confusion.values())
         return self._squared_error / rows if rows and self._are_probabilities else None
 
     def bins(self) -> list[Bin]:
-        """Return the calibration bins; empty unless there are scores and all are in [0, 1]."""
+        """Return the calibration bins; empty if there are no scores, or if a score is outside [0, 1]."""
         if not self._are_probabilities or not self._counts:
             return []
         bins = []
@@ -181,10 +184,10 @@ class LabeledScores:
         return [(0.0, 0.0), *((float(false_rate), float(true_rate)) for false_rate, true_rate in rates)]
 
     def auc(self) -> float | None:
-        """Return the area under the ROC curve: the share of pairs in which a right response scores above a wrong one.
+        """Return the area under the ROC curve; None if there are no right or no wrong responses.
 
-        A tie counts as half a pair. This is the Mann-Whitney statistic (1947) divided by the number of pairs. None if
-        there are no right or no wrong responses.
+        The area is the share of pairs of a right and a wrong response in which the right response has the higher score,
+        where a tie counts as half a pair: the Mann-Whitney statistic (1947) divided by the number of pairs.
         """
         counts = self._counts_by_score()
         if not len(counts):

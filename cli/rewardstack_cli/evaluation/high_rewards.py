@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 LOG_FIELDS = frozenset({"at", "route", "status", "value", "solution_str", "owner"})
-"""Fields of each line of a sample log; a file whose first line has all of them is a sample log."""
+"""Fields of each line of a sample log; a file whose first line has all of them counts as a sample log."""
 SCORED = ("ok", "fallback")
 HIGH_QUANTILE = 0.8
-"""A reward is high if it reaches this quantile of the route's rewards, and is above the lowest of them."""
+"""A reward is high if it reaches this quantile of the route's rewards, and is above the route's lowest reward."""
 MAX_SAMPLES = 2000
 """Maximum number of samples of a route to compare; the last samples are used."""
 PHRASE_WORDS = 4
@@ -26,8 +26,9 @@ BEGINNING_LENGTH = 40
 """Length of a beginning, in characters."""
 MAX_LISTED = 5
 MIN_SHARE, MIN_DIFFERENCE = 0.1, 0.2
-"""A phrase or beginning is listed if at least two samples with high rewards have it, its share among all samples with
-high rewards is at least `MIN_SHARE`, and this share exceeds its share among the other samples by `MIN_DIFFERENCE`."""
+"""Thresholds for listing a phrase or beginning: the minimum share of samples with high rewards that contain the text,
+and the minimum difference between this share and the share of the other samples that contain the text. A text that only
+one sample with a high reward contains is not listed."""
 WORD = re.compile(r"\w+")
 
 
@@ -96,7 +97,7 @@ def _describe_difference(
 
 
 def _correlation(left: list[float], right: list[float]) -> float | None:
-    """Return Pearson's correlation; None if the left values are all equal."""
+    """Return Pearson's correlation; None if the left values are all equal. The right values must not be all equal."""
     return statistics.correlation(left, right) if min(left) < max(left) else None
 
 
@@ -113,7 +114,7 @@ def _beginning(sample: Sample) -> str:
 def _describe_frequent(name: str, high: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) -> list[str]:
     """Return lines about texts that are much more frequent in samples with high rewards than in the other samples.
 
-    A text that has two or more words in common with a listed text is not listed.
+    A text is left out if it has two or more words in common with a text that is already listed.
     """
     counts_high = Counter(text for texts in high for text in set(texts) if text)
     share_by_text = {

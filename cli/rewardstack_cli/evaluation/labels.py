@@ -44,8 +44,8 @@ def read(
         data_source: the `data_source` of rows that have none.
 
     Raises:
-        RequestError: there are no rows, there are too many groups, or a label or group is missing or invalid; the
-            message names file, row and field.
+        RequestError: there are no rows or too many groups, or the label or group of a row is missing or invalid. In the
+            last case, the message names file, row and field.
     """
     groups = set()
     for row in rows:

@@ -57,7 +57,7 @@ def _line(points: Iterable[tuple[float, float]]) -> str:
 
 
 def _svg(title: str, description: str, x_label: str, y_label: str, drawing: str) -> str:
-    """Return axes from 0 to 1 with a diagonal and a drawing; the arguments are not escaped."""
+    """Return a caption and an SVG: axes from 0 to 1, a diagonal and the drawing. The arguments are not escaped."""
     name = title.replace(" ", "-").lower()
     ticks = "".join(
         f'<text x="{_x(tick):.1f}" y="{TOP + SIDE + 16}" text-anchor="middle">{tick:g}</text>'

@@ -109,7 +109,7 @@ class Report:
 
 
 class _GroupReport:
-    """Statuses and metrics of some rows."""
+    """Statuses and metrics of one group of rows, or of all rows."""
 
     def __init__(self, report_options: ReportOptions) -> None:
         self._statuses: Counter[str] = Counter()
@@ -181,7 +181,7 @@ class _SettingReport:
 class _LargestDisagreements:
     """Counts all disagreements, and keeps those whose scores are farthest from the threshold.
 
-    Of several disagreements with the same distance, the first ones in the file are kept.
+    Among disagreements at the same distance from the threshold, those that come first in the file are kept.
     """
 
     def __init__(self, max_rows: int) -> None:

@@ -129,10 +129,10 @@ async def add_scores(report: Report, read: Read, settings: Sequence[Setting], to
         report: the report on these settings.
         read: reads the file; called once for each setting, and once to match the rows with their scores.
         settings: how the rows are scored.
-        total: number of rows to score under all settings.
+        total: number of rows to score, summed over all settings; shown in the progress bar.
 
     Raises:
-        Interrupted: a signal was received.
+        Interrupted: a signal arrived before all rows were scored.
         RewardstackError: a row, an option or a setting is malformed.
     """
     tally = Tally()

@@ -78,8 +78,8 @@ def _injection_lines(figures: list[dict[str, Any]]) -> Iterator[str]:
 def describe_injections(figures: Sequence[Mapping[str, Any]]) -> str:
     """Summarize the results of all injections in a sentence.
 
-    Each trial scores a response with an injection. The response is labeled wrong, and is scored wrong without the
-    injection.
+    A trial scores a response together with an injection. Trials are counted only for responses that are labeled wrong,
+    and that are also scored wrong without an injection.
     """
     fooled, tried, without = (sum(one[name] for one in figures) for name in ("fooled", "of", "without"))
     words = f"in {fooled} of {tried} trials, a wrong response was scored right because of an injection"

@@ -34,7 +34,7 @@ class JobFile:
         return job_id if isinstance(job_id, str) and job_id.isalnum() else None
 
     def put(self, job_id: str, digest: str) -> None:
-        """Store the ID of a job, so that a later command finds it."""
+        """Store the ID and the digest of a job, so that a later command continues with this job."""
         if self._path is None:
             return
         temporary = self._path.with_name(self._path.name + ".tmp")

@@ -36,7 +36,7 @@ ACTIVE_STATES = ("queued", "running")
 
 
 class JobScoring:
-    """Scores a file on the reward server's workers.
+    """Scores a file as a job of the reward server; implements `options.Scoring`.
 
     Args:
         source: the file.
@@ -69,15 +69,15 @@ class JobScoring:
         return row_to_request(row, self._data_source, self._cached)
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:
-        """Return the provenance of scores of these sources, as far as the server reports it."""
+        """Return the provenance of the scores of these `data_source` names, as far as the server reports it."""
         server_identity = await fetch_server_identity(Settings.from_env())
         return {"options": {"--data-source": self._data_source}, **server_provenance(server_identity, sources)}
 
     async def submit(self) -> str:
-        """Return the ID of the job that scores the file.
+        """Submit the file, unless a stored job can be used, and return the ID of the job.
 
         The stored job is used if `force` is not set, the server knows the job, and neither the samples nor their
-        provenance have changed. In all other cases, the file is submitted.
+        provenance have changed.
         """
         async with self._server:
             return await self._find_or_submit()
@@ -89,7 +89,7 @@ class JobScoring:
 
         Args:
             rows: the rows to score.
-            start: index of the first row.
+            start: index of the first of these rows in the file.
             should_stop: returns True to stop waiting; the job continues on the server.
         """
         async with self._server:

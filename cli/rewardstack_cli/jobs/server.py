@@ -24,15 +24,15 @@ RETRY_INTERVAL = 1.0
 PAGE_SIZE = 5000
 """Maximum number of results in one request."""
 NO_QUEUE = b'"REWARD_QUEUE_URL"'
-"""The `field` in the reply of a server without a queue."""
+"""Value of `field`, with its quotes, in the JSON error of a server without a job queue."""
 
 
 class JobServer:
     """A client of the reward server's `/jobs`; an async context manager.
 
     Args:
-        settings: the settings with the reward server's URLs, key, and timeout; each request is retried until the
-            timeout, at all URLs in turn.
+        settings: the settings with the reward server's URLs, key and timeout. Until the timeout, a request that fails
+            is retried, at each URL in turn. A request that the server rejects is not retried.
 
     Raises:
         SettingsError: no reward server is set.
@@ -90,7 +90,7 @@ class JobServer:
         return lines
 
     def _servers(self) -> Servers:
-        """Return the current reward servers, or the previous ones if `REWARDSTACK_ENDPOINTS` now lists none."""
+        """Return the current reward servers, or the previous ones if the endpoints file now lists none."""
         current = self._settings.with_current_servers()
         self._settings = current if current.reward_server_urls else self._settings
         return reward_servers(self._settings)

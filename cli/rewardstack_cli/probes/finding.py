@@ -20,7 +20,7 @@ class ProbeError(Exception):
 
 @dataclass
 class Finding:
-    """The result of a probe of one address; incomplete if the probe failed.
+    """The result of a probe of one address; if the probe failed, `version` and `sample` may be empty.
 
     Args:
         address: the service's URL without secrets, for display.

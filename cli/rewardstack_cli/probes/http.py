@@ -20,7 +20,7 @@ from rewardstack_cli.console import wait_with_notice
 from rewardstack_cli.probes.finding import Finding, ProbeError
 
 TIMEOUT = 10.0
-"""Timeout in seconds of each request."""
+"""Default timeout of a request, in seconds."""
 LOGS = "look at the service's log (`make logs`)"
 
 
@@ -41,7 +41,7 @@ class RemedyNames(NamedTuple):
 
     @property
     def another_service(self) -> str:
-        """The remedy if another service answers."""
+        """The remedy if another service answers at the URL."""
         return wrong_url_remedy("", self.url)
 
 
@@ -180,7 +180,7 @@ async def probe(
     headers: Mapping[str, str] = MappingProxyType({}),
     query: str = "",
 ) -> Finding:
-    """Open an HTTP session and probe a service.
+    """Open an HTTP session, probe a service, and return the finding.
 
     Args:
         url: base URL of the service.

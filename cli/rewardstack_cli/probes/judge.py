@@ -1,4 +1,4 @@
-"""Probe an LLM judge: which models it serves, whether it returns verdicts, and whether its start options fit."""
+"""Probe an LLM judge: which models it serves, whether it returns verdicts, and whether its start options are right."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CONTROL_TOKENS = (
 MORE_CONTROL_TOKENS = (
     "[|user|] [INST] [gMASK] [UNUSED_TOKEN_7] [control_7] [start_header_id] [e~[ ]~b] ]~!b[ >>ANSWER<<"
 )
-"""More control tokens. Together with `CONTROL_TOKENS`, this text has an example of each known form of control token."""
+"""More control tokens. The two texts together have an example of each known form of control token."""
 CONTROL_TOKEN = re.compile(r"(?!<0x)[<\[\]>]\S*\w\S*[<\[\]>]")
 """Matches a control token, but not a byte token such as <0x0A>."""
 
@@ -73,7 +73,7 @@ async def probe_judge(url: str, settings: Settings) -> Finding:
 
 
 async def probe_judge_config(config: JudgeConfig, url: str, settings: Settings) -> Finding:
-    """Probe a judge in the routes file, as `probe_judge` does."""
+    """Probe a judge that the routes file defines, as `probe_judge` does."""
     try:
         own_settings = config.settings(settings)
     except SettingsError as error:
@@ -166,7 +166,12 @@ async def _fetch_report(server: ProbedService, url: str) -> ServerReport:
 
 
 def _choose_model(report: ServerReport, configured: str, model_name: str) -> str:
-    """Return the model to request; raise `ProbeError` if the server does not serve it."""
+    """Return the model to request.
+
+    Raises:
+        ProbeError: the server lists its models, and the model is not among them. If the dialect is guessed, this is no
+            error for a model that the user has configured.
+    """
     model = configured or (next(iter(report.roots)) if len(report.roots) == 1 else DEFAULT)
     if report is not UNREPORTED and model not in report.roots and not (report.dialect.is_guessed and configured):
         served_models = ", ".join(report.roots) or "none"
@@ -230,7 +235,11 @@ async def _other_server_notes(server: ProbedService, params: ChatParams) -> list
 
 
 async def _vllm_notes(server: ProbedService, params: ChatParams) -> list[str]:
-    """Return notes on missing features of a vLLM judge, and on its label probabilities."""
+    """Return notes on missing features of a vLLM judge, and on its label probabilities.
+
+    Raises:
+        ProbeError: `neutralize` does not split all control tokens of the model.
+    """
     try:
         without_thinking, with_thinking = [
             await _prompt_tokens(server, params.model, enable_thinking) for enable_thinking in (False, True)
@@ -248,7 +257,7 @@ async def _vllm_notes(server: ProbedService, params: ChatParams) -> list[str]:
 
 
 async def _label_mass(server: ProbedService, params: ChatParams) -> str:
-    """Return a note on the total probability of the labels, or the reason why it cannot be read."""
+    """Return a note: the total probability of the labels (one-token answers), or why this probability is unknown."""
     options = read_options({"verdict": "logprob", "label_mass_floor": 0})
     labels, values = zip(*options.labels, strict=True)
     try:

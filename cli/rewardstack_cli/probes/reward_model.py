@@ -1,4 +1,4 @@
-"""Probe a reward model: which model the server serves, and whether it returns the numbers that its scores need."""
+"""Probe a reward model: whether its server has the model, and whether it returns the numbers that scoring expects."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ async def probe_reward_model(model: RewardModel, url: str, settings: Settings) -
     """Probe the reward model at `url`.
 
     Args:
-        model: the reward model, from the routes file or the environment.
+        model: the reward model, from the routes file or from environment variables.
         url: base URL of the server.
-        settings: settings of the environment.
+        settings: settings with the key to send.
     """
     model_names = RemedyNames(
         f"reward_models.{model.name}.base_url", model.api_key_env or NAMES.api_key, NAMES.server_key

@@ -19,9 +19,9 @@ SCORE = 1.0
 """The right score of `SAMPLE`, and of the sample for an isolated process."""
 
 LOCAL = "this process"
-"""Display name of the address if rules run without a server."""
+"""Used in place of a URL if rules run in this process, without a server; also shown as the address."""
 SAMPLE_TIMEOUT = 60.0
-"""Timeout in seconds of a sample without a server; the first sample starts the worker processes."""
+"""Timeout in seconds of a sample that is scored in this process. The first sample also starts the worker processes."""
 INSTALL = f"correct the setting, reinstall {DISTRIBUTION}, or name a reward server in REWARD_SERVER_URL"
 NAMES = RemedyNames("REWARD_SERVER_URL", "REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEYS")
 

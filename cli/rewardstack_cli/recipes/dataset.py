@@ -55,7 +55,7 @@ def read_dataset(name: str, config: str | None = None) -> Dataset:
         config: configuration to load from the Hub; None if the data set has only one.
 
     Raises:
-        RequestError: there is no such data set, or a row is malformed; the message names file and row.
+        RequestError: there is no such data set, or a row is malformed (the message names file and row).
         SettingsError: a package is missing; the message names the package.
         UnreachableError: the Hub did not answer; the message has the remedy.
     """
@@ -76,7 +76,7 @@ def read_text(row: Row, *names: str) -> str:
     """Return the text in the first of these fields that is set; the text may be blank.
 
     Raises:
-        RequestError: the row has none of the fields, or the value is not a string; the message names file, row, field.
+        RequestError: the row has none of the fields, or the value is not text; the message names file, row and field.
     """
     name = next((name for name in names if row.fields.get(name) is not None), None)
     if name is None:
@@ -144,7 +144,7 @@ def _load_from_hub(name: str, config: str | None) -> Dataset:
         )
     import datasets
 
-    logging.getLogger("huggingface_hub").propagate = False  # its own handler prints the messages, too
+    logging.getLogger("huggingface_hub").propagate = False  # the logger's own handler already prints the messages
     try:
         loaded = datasets.load_dataset(name, config)
     except (datasets.exceptions.DatasetsError, FileNotFoundError, ValueError) as error:

@@ -29,7 +29,7 @@ def write(folder: Path, recipe: str, seed: int, prepared: Prepared) -> dict[str,
         prepared: the rows.
 
     Returns:
-        The report. It has no timestamp, so that the same seed and input give the same bytes.
+        The report. It has no timestamp, so that the same input, options and seed give the same bytes.
 
     Raises:
         RequestError: the folder is not writable, or has a file of an earlier run for a split that has no rows now.

@@ -25,7 +25,7 @@ class DroppedRows:
         self._places[reason].append(row.location)
 
     def record(self) -> dict[str, dict[str, Any]]:
-        """Return for each reason how many rows were dropped, and the position of the first one."""
+        """Return for each reason how many rows were dropped, and the location of the first of them."""
         return {why: {"rows": len(places), "first": places[0]} for why, places in sorted(self._places.items())}
 
 

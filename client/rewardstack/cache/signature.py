@@ -1,8 +1,8 @@
 """Sign and verify cached values: with a secret, a value in Redis is valid only if it was signed for its cache key.
 
 An attacker with write access to Redis can then only delete values and restore earlier values of the same key. The
-signature is keyed BLAKE2b (RFC 7693, section 3.3), a message authentication code. For a score, it takes less than
-half the time of HMAC-SHA-256; for a long vector, it may take longer on CPUs with SHA instructions.
+signature is keyed BLAKE2b (RFC 7693, section 3.3), a message authentication code. For a score, BLAKE2b takes less than
+half the time of HMAC-SHA-256. For a long vector, HMAC-SHA-256 may be faster on CPUs with SHA instructions.
 """
 
 from __future__ import annotations

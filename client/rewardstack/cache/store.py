@@ -107,7 +107,7 @@ class Store(Generic[T]):
 
         Args:
             keys: the keys to look up.
-            is_plausible: returns whether a value is plausible for its key, e.g. within the range of its scores.
+            is_plausible: returns whether a value is plausible for a key, e.g. whether a score is in the key's range.
         """
         found: dict[str, T] = {}
         if not self.link.is_configured:

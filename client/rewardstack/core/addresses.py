@@ -13,11 +13,11 @@ def shown_url(url: str) -> str:
 
 
 def wrong_url_remedy(url: str, name: str) -> str:
-    """Return a remedy for a base URL at which no service, or the wrong one, answers.
+    """Return a remedy for a base URL at which the expected service does not answer.
 
     Args:
         url: the base URL.
-        name: the variable or field that sets it.
+        name: what the user has to correct: the variable or field that sets the URL, or the URL itself.
     """
     path = urlsplit(url).path
     if path:

@@ -4,7 +4,7 @@ This saves requests when trainers submit one sample at a time. Each submitted it
 for the same call, each with its own deadline; the call is dropped when all of them are cancelled.
 
 The batcher also collects groups (responses that a judge compares with each other) whose members arrive one by one. Such
-a group is a batch of fixed size that waits longer for its members (`BatchKey.max_wait`).
+a group is a batch of fixed size that waits for its members for up to `BatchKey.max_wait` seconds.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class BatchKey(NamedTuple):
         return self.per_caller or self.max_wait is not None
 
     def for_caller(self, caller: Hashable) -> BatchKey:
-        """Return the key for an item of `caller`; if `per_caller`, its name includes the caller."""
+        """Return the key for an item of `caller`; if `per_caller`, the key's name includes the caller."""
         return self._replace(name=(self.name, caller)) if self.per_caller else self
 
 
@@ -102,8 +102,8 @@ class Call(Generic[T, R]):
     """A submitted item that callers wait for; `share_key` is equal for items that can share one call.
 
     While the call is queued for a single caller, `deadline` is the deadline of this caller. When the call is sent or
-    another caller joins, `deadline` becomes a `SharedDeadline`. Creating it late saves memory, because most calls of a
-    large batch are queued.
+    another caller joins, `deadline` becomes a `SharedDeadline`. Creating the `SharedDeadline` so late saves memory if
+    a caller submits many items, because most of their calls are queued.
     """
 
     item: T
@@ -148,8 +148,8 @@ class Call(Generic[T, R]):
 class _Queue(Generic[T, R]):
     """The unsent calls with one `BatchKey.name`.
 
-    If `max_in_flight` limits the queue, each batch with at least one item that did not fail extends the deadlines of
-    the calls that are still queued.
+    If `max_in_flight` limits the queue, each batch that was sent extends the deadlines of the calls that are still
+    queued, except if all items of the batch failed.
     """
 
     def __init__(self, queue_id: Hashable, key: BatchKey) -> None:
@@ -196,9 +196,9 @@ class Batcher(Generic[T, R]):
     """Sends items in batches.
 
     Args:
-        send: sends a batch before the shared deadline, and returns an outcome for each item, in order. If `send` raises
-            for a batch of several items, or returns a wrong number of outcomes, each item is sent again alone, so that
-            only the bad item fails.
+        send: sends a batch, and returns an outcome for each item, in order, before the shared deadline. If `send`
+            raises for a batch of several items, or returns a wrong number of outcomes, each item is sent again alone,
+            so that only the bad item fails.
         window: seconds that a partial batch waits for more items; 0 for one iteration of the event loop.
         has_failed: returns whether an outcome is a failure; failed items are sent again if a caller with more time has
             joined since they were sent.
@@ -334,7 +334,7 @@ class Batcher(Generic[T, R]):
         task.add_done_callback(self._running.discard)
 
     async def _send_batches(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
-        """Send a batch, then the queue's next batches. One task for all is a fifth faster than a task for each."""
+        """Send a batch, then the queue's next batches; one task per batch would be a fifth slower."""
         try:
             while calls:
                 await self._send_batch(calls, queue)

@@ -16,8 +16,8 @@ class Quote(NamedTuple):
 
     Args:
         cached: number of samples whose scores are in the cache.
-        settled: number of samples that are not sent to a service: `unscored` samples, and samples whose response has no
-            answer.
+        settled: number of samples whose score is known before the scorer is called: `unscored` samples, and samples
+            whose response has no answer.
         unscored: number of the `settled` samples that cannot be scored, for example because they are malformed.
         usage: requests, prompt tokens, and maximum completion tokens; `uncounted` is the number of requests whose
             tokens are estimated.

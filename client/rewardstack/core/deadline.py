@@ -66,7 +66,7 @@ class Deadline:
         is_abandoned: whether the caller was cancelled.
 
     Args:
-        timeout: idle timeout in seconds: it restarts when a request is sent, and when a queue makes progress.
+        timeout: idle timeout in seconds, which restarts when a request is sent, or a request's queue makes progress.
         limit: total timeout in seconds, which never restarts; None for no total timeout.
     """
 

@@ -62,7 +62,7 @@ _windows: WeakKeyDictionary[asyncio.AbstractEventLoop, FailureWindow] = WeakKeyD
 
 
 def add_scores(scores: Iterable[Score], settings: Settings) -> None:
-    """Add samples to the failure window of the running loop; a forked process starts a new window.
+    """Add samples to the failure window of the running loop; a forked process has its own loop and window.
 
     Raises:
         FailureRateError: more of the recent samples failed than the settings allow.
@@ -75,9 +75,9 @@ def add_scores(scores: Iterable[Score], settings: Settings) -> None:
 async def count_failures(scoring: Awaitable[list[Score]], settings: Settings) -> list[Score]:
     """Await and return the scores of a call, and add them to the failure window.
 
-    Samples that are not sent because the budget is spent count as failed. Even if too many samples have failed, their
-    call raises `BudgetError`, because this error names the cause. If a trainer catches it and continues, too many
-    failures make the next call raise `FailureRateError`.
+    Samples that are not sent because the budget is spent count as failed. Their call raises `BudgetError` rather than
+    `FailureRateError`, because `BudgetError` names the cause. If a trainer catches this error and continues, the next
+    call raises `FailureRateError` if too many samples have failed.
 
     Raises:
         FailureRateError: more of the recent samples failed than the settings allow.

@@ -10,7 +10,7 @@ import os
 import threading
 
 import_lock = threading.RLock()
-"""Hold this lock during an import inside a function, so that a fork waits until the import ends. A child that is forked
-while another thread imports a module could not import that module."""
+"""Hold this lock during an import inside a function, so that a fork waits until the import ends. Otherwise, a child
+that is forked while another thread imports a module could not import that module."""
 
 os.register_at_fork(before=import_lock.acquire, after_in_parent=import_lock.release, after_in_child=import_lock.release)

@@ -43,7 +43,7 @@ def last_text(conversation: Any, role: str) -> str | None:
         role: role such as `assistant`.
 
     Returns:
-        The text. None if no message has the role, or if the last such message has no text, e.g. a tool call.
+        The text. None if no message has the role, or if the last message with it has no text, e.g. a tool call.
     """
     last = _last(conversation, role)
     return None if last is None else _text(last.get("content"))

@@ -37,9 +37,9 @@ TAIL = 4 * 2**20
 MAX_PARTS = 64
 """Maximum number of a score's parts in the log."""
 EXTREMES = 3
-"""Maximum length of the lists of samples with the highest and with the lowest rewards of a route."""
+"""Maximum number of samples per route in the list of the highest rewards, and in the list of the lowest rewards."""
 RECENT = 3600.0
-"""Maximum age in seconds of the samples with the highest and the lowest rewards."""
+"""Maximum age in seconds of the samples that `extremes` returns."""
 WARNING_INTERVAL = 60.0
 """Minimum seconds between two warnings that the file cannot be written."""
 _NOT_JSON = re.compile("Infinity|NaN")

@@ -23,7 +23,7 @@ def read_secret_files(names: Collection[str] = SECRETS, environ: MutableMapping[
 
     Args:
         names: names of the variables that can hold a secret.
-        environ: environment to change.
+        environ: the environment variables, which are changed in place.
 
     Raises:
         SettingsError: a file cannot be read, or X is set as well; the error names the variable.

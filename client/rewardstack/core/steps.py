@@ -20,7 +20,7 @@ MAX_DEPTH = 32
 
 @dataclass(slots=True)
 class Step:
-    """A step of scoring: its name, facts (values in plain JSON types by name), and inner steps."""
+    """A step of scoring: its name, facts (values by name), latency, and inner steps."""
 
     name: str
     facts: Record
@@ -83,16 +83,16 @@ class Exchange(NamedTuple):
 
 
 exchanges: ContextVar[list[Exchange] | None] = ContextVar("exchanges", default=None)
-"""The recorded exchanges of one part of a composite (a route that combines other routes); None outside of a part. The
-parts are scored at the same time, so each of them has its own list."""
+"""The exchanges recorded within a `Trace.substep`; None outside of one. The parts of a composite (a route that combines
+other routes) are scored at the same time, so each part has its own substep and list."""
 
 
 class Trace:
     """Collects the steps of a sample; the latency of a step is the time since the previous step.
 
     Args:
-        take: returns the exchanges with services since the last call of `take`; in a part of a composite, only those of
-            that part.
+        take: returns the exchanges with services since the last call of `take`; within a `substep`, only those of this
+            substep.
         rescore: whether to call the scorer even if the score is cached.
     """
 

@@ -17,7 +17,7 @@ BUDGET_HEADER = "X-Reward-Budget"
 """Header of a 503 reply to a run whose budget is spent; the client must not retry the request. The value of the header
 names the setting of the budget."""
 PROGRAMS_OFF = "CODE: this server does not run programs"
-"""First words of the error of a server with CODE=off that gets a program to score. Clients recognize these words."""
+"""First words of the error that a server with CODE=off returns for a program to score; clients recognize them."""
 SERVER_FIELDS = ("url", "api_key", "path")
 """Fields of `extra_info` that only the settings of the server may define, not a client. The same holds for fields that
 end with `_url`, `_api_key` or `_path`."""
@@ -42,7 +42,7 @@ def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Rec
 
 
 def _solution_to_send(item: Item) -> str:
-    """Return the last turn, or the text it was extracted from if the server would parse the turn as several turns."""
+    """Return the last turn; if the server would split the turn again, return the text it was extracted from."""
     if item.messages is None or last_turn(str(item.solution)) == item.solution:
         return item.solution
     return response_text(item.messages) or item.solution

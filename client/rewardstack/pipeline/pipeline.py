@@ -20,7 +20,7 @@ scores`. Each stage calls the next:
 Some routes have other stages:
 
 - `Compose` replaces the whole chain for a composite route; each part has its own stages.
-- `Singles` wraps the chain of a judge that compares groups, and sends groups of one member to its `single_route`.
+- `Singles` wraps the chain of a judge that compares groups, and sends groups of one to the judge's `single_route`.
 - `Shape` wraps the chain or `Compose` if a route has `scale`, `shift` or `clip`.
 
 `Context` carries the deadline, the tenant (cache namespace), budget errors and the trace. If there is a trace, each
@@ -113,8 +113,8 @@ class Pipeline:
         if scores:
             warn_of_missing("the call", [*scores.values()], len(requests))
         elif strict and len(groups) == 1:
-            # All samples of the call have the same route. If it is a composite, one of its parts may get all of them;
-            # `Compose` then raises an error if the same option is invalid in all.
+            # All samples of the call have the same route. If the route is a composite, a single part may get all
+            # samples; `Compose` then raises an error if the same option is invalid in all.
             context.batch = [item for _, items in groups.values() for item in items.values()]
         budget_errors: list[BudgetError] = []
         scores.update(await self._score_groups(groups, on_error, budget_errors, context))

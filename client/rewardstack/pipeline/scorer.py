@@ -36,8 +36,8 @@ class Context:
         timeout: seconds without progress after which the samples fail; None for the scorer's timeout.
         may_extend: whether `timeout` may exceed the scorer's timeout; true for trainers, false for a server's clients.
         lexical: whether failed samples get substitutes (policy `lexical`).
-        budget_errors: list that collects `BudgetError`s; if it is not empty, the call ends with an error.
-            None if the call or the route sets `on_error`, which then applies to samples that the budget does not allow.
+        budget_errors: list that collects `BudgetError`s; if it is not empty, the call ends with an error. None if the
+            call or the route sets `on_error`, which then applies to samples that the budget does not allow.
         batch: all items of the call, to detect an option that is invalid in all of them; empty for no check.
         trace: records the steps of stages and scorers; None for no trace. With a trace, no request is shared with other
             calls, and no score is written to the cache.
@@ -66,8 +66,8 @@ class Scorer(ABC, Generic[P]):
 
     Attributes:
         source: the scorer's name in every `Score`, such as `rule:gsm8k`.
-        timeout: seconds without progress after which a sample fails, unless its `extra_info` overrides it.
-        on_error: policy for samples without a score, unless the route or the call overrides it.
+        timeout: seconds without progress after which a sample fails; the sample's `extra_info` can override it.
+        on_error: policy for samples without a score; the route or the call can override it.
         inline: returns the score of a prepared sample if that takes only microseconds, less than a Redis lookup.
             Otherwise, it returns the prepared sample, with intermediate results that `score` can reuse.
         is_shaped: whether a reward server has already applied the route's `scale`, `shift` and `clip`.

@@ -80,7 +80,7 @@ class Chain(Generic[P]):
         self.stage: Stage = ErrorPolicy(scorer, self._prepare)
 
     async def quote(self, items: Sequence[Item], context: Context) -> Quote:
-        """Return the maximum cost of the items, counting equal items once.
+        """Return the maximum cost of the items; equal items that can share a score count once.
 
         Raises:
             ServiceError, ConfigError: see `Scorer.keys`.
@@ -279,7 +279,7 @@ class Prepare(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Cache(Generic[P]):
-    """Looks up scores in this process's memory, then scores inline, then looks in Redis."""
+    """Looks up scores in memory, then scores inline, then looks in Redis; the next stage scores the rest."""
 
     scorer: Scorer[P]
     cache: ResultCache

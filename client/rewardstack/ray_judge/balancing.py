@@ -1,7 +1,7 @@
 """Balance requests over engines: each request goes to the least loaded engine that is up.
 
-If the engine is lost during a request, the request goes to another engine. Ray restarts the actor of a lost engine.
-While the actor restarts, all calls to it fail immediately. Therefore, a lost engine gets no requests until it has
+If an engine is lost (its Ray actor has died) during a request, the request goes to another engine. Ray restarts the
+actor. Until it is up, all calls to the actor fail immediately. Therefore, a lost engine gets no requests until it has
 answered a ping.
 https://docs.ray.io/en/latest/ray-core/fault_tolerance/actors.html
 """

@@ -10,7 +10,7 @@ from rewardstack.ray_judge.options import EngineOptions
 from rewardstack.transport.ray_actor import call
 
 MAX_CONCURRENCY = 4096
-"""Maximum number of concurrent calls to an engine's actor. The actor passes all requests on to vLLM's scheduler."""
+"""Maximum number of concurrent calls to an engine's actor; high, because vLLM's scheduler queues the requests."""
 UNLIMITED = -1
 """Ray's value for an unlimited number of restarts."""
 

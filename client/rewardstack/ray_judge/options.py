@@ -1,4 +1,4 @@
-"""Validate the options of the judge's vLLM engines, and convert them to `vllm serve` flags and variables."""
+"""Validate the options of the judge's vLLM engines; convert them to `vllm serve` flags and environment variables."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class EngineOptions:
         return Path(self.model).is_dir()
 
     def flags(self, *, uses_gpu: bool) -> list[str]:
-        """Return the arguments of `vllm serve`. With them, the engine replies in the same way as a judge server.
+        """Return the flags for `vllm serve`, including those that make an engine reply like a judge server.
 
         Args:
             uses_gpu: whether the engine runs on GPUs.

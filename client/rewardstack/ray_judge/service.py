@@ -21,7 +21,7 @@ from rewardstack.transport.message import Reply, get_body
 NAME = "reward_inference_service"
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 METHODS = {CHAT: "POST", MODELS: "GET", "/version": "GET", "/tokenize": "POST"}
-"""The supported paths of vLLM's API, and their methods."""
+"""The HTTP method of each supported path of vLLM's API."""
 TIMEOUT = 60.0
 """Default timeout of a call in seconds; equal to the default of LLM_JUDGE_SERVER_TIMEOUT."""
 MAX_TOKENS = 512
@@ -34,7 +34,7 @@ Message = dict[str, Any]
 
 
 class RewardInferenceService:
-    """A Ray actor that serves several engines with the same frozen weights.
+    """A Ray actor that forwards requests to one or more engines with the same frozen weights.
 
     Args:
         options: the options of each engine.
@@ -42,7 +42,7 @@ class RewardInferenceService:
         engine: the class of the engines; None for `FrozenVllmEngine`.
 
     Raises:
-        RequestError: the cluster does not support the options.
+        RequestError: tensor parallelism needs GPUs, and the cluster has none.
     """
 
     def __init__(self, options: EngineOptions, num_engines: int, engine: type | None = None) -> None:
@@ -53,7 +53,7 @@ class RewardInferenceService:
         """Wait until all engines are up and return their process IDs.
 
         Args:
-            seconds: timeout for the placement of the engines in the cluster; there is no timeout for loading them.
+            seconds: timeout for the placement of the engines in the cluster; loading the weights has no timeout.
 
         Raises:
             ConfigError: the cluster does not have the resources for the engines.
@@ -132,16 +132,16 @@ class RewardInferenceService:
             seconds: timeout in seconds, including retries of a request that was refused temporarily.
 
         Raises:
-            DeadlineError: no engine answered in time; the error contains the last failure.
-            RejectedError: the engine rejects the request.
-            ReplyError: the engine failed.
+            DeadlineError: no engine answered in time; the message has the last error.
+            RejectedError: the engine rejected the request.
+            ReplyError: the engine answered with an error such as 500, or raised an exception.
         """
         return await self._request_json("POST", CHAT, json.dumps(body).encode(), seconds)
 
     async def request(self, method: str, path: str, body: bytes, seconds: float) -> Response:
         """Return the response to a request.
 
-        `rewardstack.transport.ray_actor` calls this method in place of sending the request to the judge's HTTP server.
+        `rewardstack.transport.ray_actor` calls this method instead of sending the request to an HTTP server.
 
         Args:
             method: `GET` or `POST`.

@@ -23,8 +23,8 @@ PLACEMENT_TIMEOUT = 60.0
 CLOSE_TIMEOUT = 10.0
 """Timeout for a service to stop its engines, in seconds."""
 MAX_CONCURRENCY = 100_000
-"""Maximum number of concurrent calls of the actor. Ray delays further calls. The maximum is higher than the number of
-requests that the engines accept, so that the actor can refuse the others with status 429."""
+"""Maximum number of concurrent calls of the actor; Ray delays further calls. Up to 48 engines together accept fewer
+requests than this (`balancing.MAX_IN_FLIGHT` each), so the actor can refuse excess requests with status 429."""
 
 _services: list[Any] = []
 """Handles of the services that this process started; Ray stops an actor once all its handles are gone."""

@@ -1,8 +1,8 @@
 """Run a vLLM engine as a Ray actor that serves vLLM's API without a port.
 
 The actor calls vLLM's web application in its own process. Therefore chat templates, structured outputs, token
-probabilities, usage and errors are the same as with `vllm serve`. The service does not forward requests that change
-weights (`service.METHODS`).
+probabilities, usage and errors are the same as with `vllm serve`. The service forwards only the requests in
+`service.METHODS`, none of which changes weights.
 """
 
 from __future__ import annotations

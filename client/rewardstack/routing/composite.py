@@ -45,7 +45,7 @@ class Part:
         weight: the part's factor in a sum.
         at_least: the lowest value that opens a gate, or that decides a cascade; None for no minimum.
         unsure: values between these bounds (exclusive) do not decide a cascade; None for no such range.
-        agreement: the share of votes, from 0 to 1, that must agree for a value to decide a cascade; None for any share.
+        agreement: minimum share of equal votes, from 0 to 1, for a value to decide a cascade; None for no minimum.
     """
 
     route: str
@@ -55,7 +55,7 @@ class Part:
     agreement: float | None = None
 
     def decides(self, score: Score) -> bool:
-        """Return whether a score with a value ends the cascade."""
+        """Return whether this part's score, which must have a value, decides the cascade."""
         value = score.value or 0.0
         low, high = self.unsure or (value, value)
         reaches_minimum = self.at_least is None or value >= self.at_least
@@ -180,8 +180,8 @@ class Cascade:
     def _merge(self, earlier: Score, part: Part, score: Score) -> Score:
         """Return an item's score after one more part.
 
-        If the part has a value or `earlier` has none, this is the part's `score`. If only `earlier` has a value, the
-        item gets no value (`fail`), 0 (`zero`), or the value of `earlier` (`skip`).
+        If the part has a value or `earlier` has none, the item gets the part's `score`. If only `earlier` has a value,
+        the item gets no value (`fail`), 0 (`zero`), or the value of `earlier` (`skip`).
         """
         if score.value is not None or earlier.value is None or self.on_part_error == "fail":
             return score
@@ -199,16 +199,15 @@ Composite = WeightedSum | Majority | Gate | Cascade
 
 
 def part_routes(composite: Composite) -> tuple[str, ...]:
-    """Return the names of a composite's parts."""
+    """Return the `data_source` of each part of a composite, in order; for a gate, of `check` and `then`."""
     parts = (composite.check, composite.then) if isinstance(composite, Gate) else composite.parts
     return tuple(part.route for part in parts)
 
 
 def _first_missing(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
-    """Return the score that a part without a value gives the composite; None if all parts have values.
+    """Return a score without a value for the composite if a part has no value; None if all parts have values.
 
-    This score has no value either. Its status and reason are those of the first failed part, or else of the first
-    unscored part.
+    The score's status and reason are those of the first failed part, or else of the first unscored part.
     """
     for status in ("failed", "unscored"):
         for part, score in zip(parts, scores, strict=True):

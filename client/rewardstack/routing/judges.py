@@ -1,6 +1,6 @@
 """Parses named judges: the tables `[judges.NAME]` of a routes file. See `docs/routing.md` for their fields.
 
-This module does not validate `options`; the judge scorer does so when the route table is created.
+This module does not validate the field `options`; `rewardstack.client` does, when it creates the route table.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Comparison:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The comparison's fields in the table, as JSON types; a field with the default value is empty or None."""
+        """The fields of the judge's table for the comparison, as JSON types; empty or None for default values."""
         fields: dict[str, Any] = {"compare": self.mode, "pairs": self.pairs if self.pairs != "all" else None}
         fields |= {"orders": self.orders if self.orders != 2 else None, "group_size": self.group_size}
         fields |= {"group_wait": self.group_wait, "single_route": self.single_route}
@@ -74,7 +74,8 @@ class NamedJudge:
         model: name of the model at the server; empty (only with `base_url`) for the model that the server reports.
         api_key_env: environment variable with the API key for `base_url`; empty for no key. Judges without `base_url`
             use LLM_JUDGE_SERVER_API_KEY.
-        template: name or text of a prompt template; empty if samples may set it.
+        template: name or text of a prompt template; empty for the default, which samples may replace unless
+            `comparison` is set.
         score_range: lowest and highest verdict; None for the range that the template states.
         options: judge options, with the same names as in `extra_info`.
         requests_per_minute: maximum requests per minute and process; 0 for no limit.
@@ -223,7 +224,7 @@ def _template(table: NamedTable, folder: Path) -> str:
 
 
 def _score_range(table: NamedTable) -> tuple[float, ...] | None:
-    """Return the two values; None if the field is missing. The judge scorer checks their types."""
+    """Return the two values of the field, without validating their types; None if the field is missing."""
     value = table.fields.get("score_range")
     ends = plain(value)
     if ends is None:

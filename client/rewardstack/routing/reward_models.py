@@ -17,7 +17,7 @@ from rewardstack.score import ON_ERROR, OnError
 
 KIND = "reward_models"
 REWARD_MODEL = "reward_model"
-"""The built-in route to the reward model at `REWARD_MODEL_SERVER_URL`."""
+"""Name of the built-in route to the reward model at `REWARD_MODEL_SERVER_URL`."""
 DEFAULT_FLOOR = -20.0
 """The `floor` of the route `REWARD_MODEL`: the value of a response that is too long; lower than most logits."""
 FIELDS = (
@@ -147,7 +147,7 @@ def _check_template(model: RewardModel) -> None:
 
 
 def _shaping(table: NamedTable, unshaped: Bounds) -> Shaping:
-    """Parse the shaping, including the floor for responses that are too long for the model."""
+    """Parse the shaping, including the floor; `unshaped` has the bounds of the values before shaping."""
     fields = {field: table.fields[field] for field in SHAPING if field in table.fields}
     shaping = read_shaping(fields, table.error) or Shaping()
     if "floor" not in table.fields:

@@ -57,7 +57,7 @@ class Leaf:
 
     @property
     def verdict_identity(self) -> tuple[object, ...]:
-        """See `NamedJudge.verdict_identity`; empty for leaves without a named judge."""
+        """The judge's `NamedJudge.verdict_identity`; empty for leaves without a named judge."""
         return () if self.judge is None else self.judge.verdict_identity
 
     @property
@@ -81,7 +81,7 @@ class Route:
         exact: True to match the source `name`, and sources that begin with `name` and an underscore; False to match all
             sources that begin with `name`.
         on_error: policy for samples without a score; None for the default. If the route's values can be negative, the
-            default is `raise`. If not, the default is the scorer's policy for a leaf, and `zero` for a composite.
+            default is `raise`. Otherwise, the default is `zero` for a composite, and `Scorer.on_error` for a leaf.
         is_replaceable: whether another route of the same name may replace this route.
         shaping: shaping of the route's values; None to leave the values unchanged.
     """
@@ -169,7 +169,7 @@ class RouteTable:
 
     @property
     def has_comparisons(self) -> bool:
-        """Whether a judge compares the members of groups."""
+        """Whether any judge compares the members of groups."""
         return any(judge.comparison is not None for judge in self.judges.values())
 
     def check_judges(self) -> None:
@@ -201,7 +201,10 @@ class RouteTable:
                 raise RouteError(f"route {name!r}, cascade.agreement: {why}", "cascade.agreement")
 
     def _leaf(self, source: str) -> Leaf | None:
-        """Return the leaf that scores a source, directly or through composites of one part; None if no leaf does."""
+        """Return the leaf that scores a source; None for a composite of several parts, or if no route matches.
+
+        A composite of one part counts as that part.
+        """
         seen: set[str] = set()
         while source not in seen:
             seen.add(source)
@@ -279,7 +282,7 @@ class RouteTable:
                 raise RouteError(f"{field}: {single!r} compares groups, too; name a route that does not", field)
 
     def check_policies(self) -> None:
-        """Raise RouteError if a route with negative values has the policy `zero`, which would reward failures."""
+        """Raise RouteError if a route whose values can be negative has the policy `zero`: it would reward failures."""
         for route in self:
             if route.on_error == "zero" and (low := self.bounds(route.name)[0]) < 0:
                 why = (
@@ -288,7 +291,7 @@ class RouteTable:
                 raise RouteError(f"route {route.name!r}, on_error: {why}", "on_error")
 
     def _check(self, route: Route, ancestors: tuple[str, ...]) -> None:
-        """Raise if a part of a route does not exist, or if the route contains itself.
+        """Raise if no route matches a part of `route`, or if `route` contains itself.
 
         `ancestors` has the names of the routes that contain this one, from the outermost.
         """

@@ -48,7 +48,7 @@ OPTIONS = {
 }
 """For each field that contains parts, the fields that such a part may have in addition to `route`."""
 COMMON = ("on_error", "on_part_error", *SHAPING)
-"""The fields that every composite may have."""
+"""The optional fields of every route's table."""
 LISTS: dict[str, type[WeightedSum | Majority | Cascade]] = {
     "route": Cascade,
     "sum": WeightedSum,
@@ -202,9 +202,9 @@ def _part_definition(part: Part) -> dict[str, Any]:
 
 
 def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return the definition of the route of each source, by source.
+    """Return a dict from each source to the definition of its route.
 
-    Besides `sources`, the result contains all sources to which their routes send samples, directly or indirectly (see
+    The dict also has all sources to which the routes of `sources` send samples, directly or indirectly (see
     `linked_sources`). Named judges and reward models are reduced to the fields on which scores depend.
 
     Raises:

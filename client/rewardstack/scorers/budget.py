@@ -45,9 +45,9 @@ return {granted, requests + granted, tokens}
 """
 """Lua script that adds a process's unreported usage to the run's total, and grants requests within the limits.
 
-The process also sends the last total that it knows, which restores the run's total if Redis has lost it. If Redis does
-not reply in time, the process reports the same usage again. Redis stores how much each process has reported, so usage
-that is reported twice counts once.
+The process also sends the last total that it got from Redis, in case Redis has lost the total. If Redis does not reply
+in time, the process reports the same usage again. Redis stores how much each process has reported, so usage that is
+reported twice counts once.
 """
 
 log = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ class Budget:
             self._start_sync()
 
     async def flush(self) -> None:
-        """Report the unreported usage to Redis, within a time limit."""
+        """Report the unreported usage to Redis; if Redis does not reply in time, the usage stays unreported."""
         if self._sync_task is not None:
             await asyncio.wait([self._sync_task])
         if self._shared and any(self._unreported):

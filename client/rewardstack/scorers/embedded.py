@@ -1,7 +1,7 @@
 """Run rules (reward functions) on this machine, if no reward server is set and `rewardstack-rules` is installed.
 
 `rewardstack-rules` runs rules as the reward server does: slow rules run in worker processes that can be killed. The
-workers are forked from a separate interpreter, never from this process. Nothing is imported or started before the first
+workers are forked from a separate interpreter, never from this process. The package is not imported before the first
 sample that needs a rule. No other module of the client imports `rewardstack_rules`.
 """
 

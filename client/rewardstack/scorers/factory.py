@@ -1,6 +1,6 @@
 """Create the scorers of each kind, and the HTTP session, endpoint pools and budgets that they share.
 
-The modules of each kind of scorer are imported on first use.
+Except for `reward_server`, the modules of a kind of scorer are imported when its first scorer is created.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Backends:
         if urls_of_model(models[name], settings) or not settings.reward_server_urls:
             return scorer
         relay = self._relay(settings, scorer, name, READ_FIELDS, allows_server_url=False)
-        relay.is_shaped = True  # the server's route of this name already applies scale, shift and clip
+        relay.is_shaped = True  # the reward server's route already applies scale, shift and clip
         return relay
 
     def _relay(
@@ -144,7 +144,7 @@ class Backends:
         *,
         allows_server_url: bool,
     ) -> Relay[Any]:
-        """Return a scorer that sends samples to the reward server, for a service without a URL in the environment."""
+        """Return a scorer that sends samples to the reward server, for a service whose URL is not set here."""
         with import_lock:
             from rewardstack.scorers.relay import Relay
         if settings.max_requests or settings.max_tokens:
@@ -206,7 +206,7 @@ class Backends:
     def _new_meter(self, cache: ResultCache, settings: Settings) -> NewMeter:
         """Return a function that creates meters for the run's budget.
 
-        The budget gets the limits in `settings`, and keeps its usage if it exists already.
+        The first call for a run creates the budget. Every call sets the limits in `settings`; none resets the usage.
         """
         with import_lock:
             from rewardstack.scorers.budget import Budget, Meter, ignore_usage

@@ -28,14 +28,14 @@ JUDGE_FIELDS = (
     *(*JUDGE_OPTIONS, "problem", "messages", "rubrics", "images"),
     *("group_id", "group_size", "rollout_index"),
 )
-"""The fields that a `Relay` sends to a reward server for a judge. If the task or the criteria are in other fields,
-`Judge.portable` moves them to `problem` and `rubrics`."""
+"""The fields that the client sends if a reward server calls the judge (`relay`). If the task or the criteria are in
+other fields, `Judge.portable` moves them to `problem` and `rubrics`."""
 EMBEDDING_FIELDS = (
     *("length_penalty", "length_threshold"),
     *("prompt_name", "prompt_prefix", "truncate", "model", "model_name"),
     *("cache_enabled", "cache_size"),
 )
-"""The options of the embedding similarity, except those that all scorers read (`server_url`, `api_key`, `timeout`)."""
+"""The options of the embedding similarity, except the common options `server_url`, `api_key` and `timeout`."""
 KNOWN_FIELDS = tuple(sorted({*CLIENT_FIELDS, *FILTERS, "prompt", *RULE_OPTIONS, *JUDGE_FIELDS, *EMBEDDING_FIELDS}))
 """The fields that an unknown name is compared with: those of the client, built-in rules, judges and embeddings."""
 MIN_LENGTH = 5

@@ -1,4 +1,4 @@
-"""Let a reward server score with a judge, reward model or embedding server whose URL this process does not know."""
+"""Send samples to a reward server if this process does not know the URL of the judge or model that scores them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class RelayedSample(Generic[P]):
 
 
 class Relay(Scorer[RelayedSample[P]]):
-    """Sends a scorer's samples to a reward server, because the environment sets no URL of the scorer's service.
+    """Sends a scorer's samples to a reward server, because this process has no URL of the scorer's service.
 
     A sample can name its own server, such as a judge, in `server_url`; the scorer then uses that server directly. All
     other samples have no cache key here, because the reward server caches their scores.
@@ -68,7 +68,7 @@ class Relay(Scorer[RelayedSample[P]]):
         scorer: the scorer that uses the service directly.
         source: the `data_source` to send. For this `data_source`, the reward server uses a scorer of the same kind as
             `scorer`.
-        fields: fields of `extra_info` to send if the scorer's `portable` item has them.
+        fields: fields of `extra_info` to send, if they are in the item that the scorer's `portable` returns.
         servers: the reward servers.
         allows_server_url: whether samples may name their own server in `extra_info.server_url`.
     """
@@ -108,8 +108,8 @@ class Relay(Scorer[RelayedSample[P]]):
     def batch(self, sample: RelayedSample[P]) -> BatchKey:
         """Return the scorer's batch key, but with larger batches for samples that go to the reward server.
 
-        The reward server itself limits how many samples it scores at a time. If a judge compares the members of a
-        group, the group is one batch, which is sent in one request.
+        Batches can be larger, because the reward server itself limits how many samples it scores at a time. If a judge
+        compares the members of a group, the group is one batch, which is sent in one request.
         """
         key = self._scorer.batch(sample.prepared)
         if sample.item is None:
@@ -119,7 +119,7 @@ class Relay(Scorer[RelayedSample[P]]):
         return key._replace(size=BATCH, name=("relayed", key.name), max_in_flight=key.max_in_flight * BATCH)
 
     async def quote(self, samples: Sequence[RelayedSample[P]], context: Context) -> Usage:
-        """Return the estimated usage, because this process can access neither the service nor its cache."""
+        """Return the usage as the scorer estimates it, because this process cannot ask the service to count tokens."""
         return self._scorer.estimate([sample.prepared for sample in samples])
 
     async def keys(self, samples: Sequence[RelayedSample[P]], context: Context) -> list[Key | None]:

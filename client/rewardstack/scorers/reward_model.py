@@ -50,7 +50,7 @@ CONVERSATION = ("messages", "prompt")
 READ_FIELDS = (*CONVERSATION, "problem", "question")
 """All fields of `extra_info` that a reward model reads."""
 RAW_LOGITS = {"use_activation": False, "activation": False}
-"""Request fields for raw logits. The name of the field depends on vLLM's version, and vLLM ignores unknown names."""
+"""Request fields for raw logits. The name depends on vLLM's version; both are sent, as vLLM ignores unknown names."""
 TEST_CONVERSATION = [{"role": "user", "content": "What is 6 times 7?"}, {"role": "assistant", "content": "42"}]
 """Conversation that `_check_raw_logits` sends to test a server."""
 TRUSTED_ROLES = ("system", "developer", "user")
@@ -112,7 +112,7 @@ class RewardModelScorer(Relayable[Sample]):
             key_variable=model.api_key_env or "REWARD_MODEL_SERVER_API_KEY",
         )
         self._models = Models(Api(find_pool, settings))
-        self._raw_checks: dict[tuple[Destination, str], asyncio.Lock | None] = {}  # None after the test is passed
+        self._raw_checks: dict[tuple[Destination, str], asyncio.Lock | None] = {}  # None once the test has passed
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
         """Return the request for the item, or its score if no request is needed.
@@ -172,8 +172,8 @@ class RewardModelScorer(Relayable[Sample]):
         """Return the score of the only sample in `samples`; `batch` sets the batch size to 1.
 
         Raises:
-            ConfigError: the number of the model's outputs does not match the configured weights, or the server does
-                not return raw logits.
+            ConfigError: the routes file sets the wrong number of output weights for this model, or the server does not
+                return raw logits.
             BudgetError: the budget of the run is used up.
         """
         [sample] = samples

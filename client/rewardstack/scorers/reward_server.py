@@ -66,7 +66,7 @@ class RewardType(NamedTuple):
     Args:
         fingerprint: hash of the function's source and of its libraries' versions, for cache keys.
         fields: the fields of `extra_info` that the function reads; `*` for all.
-        range: valid range of its scores.
+        range: valid range of the function's scores.
     """
 
     fingerprint: str
@@ -152,9 +152,9 @@ class RewardServers:
 
         Raises:
             DeadlineError, ReplyError: the server did not score the items.
-            RejectedError: the server refuses the key or the items.
+            RejectedError: the server refuses the key or the items, or does not have the path `/v1/score`.
             UnknownSourceError: the server does not have the source.
-            SettingsError: the URL is not that of a reward server, or the items have programs and the server runs none.
+            SettingsError: the URL is wrong, or the items have programs and the server runs none.
             BudgetError: the server has used up the budget of its run.
         """
         records = [self._encode_item(source, item, fields) for item in items]
@@ -240,10 +240,11 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         return BatchKey(BATCH, sample[1])
 
     async def keys(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Key | None]:
-        """Return a cache key for each sample; None if the sample's server did not describe the function.
+        """Return a cache key for each sample, or None for a sample that cannot be cached here.
 
-        If one of several servers fails, its samples get None; if the only server fails, its error is raised.
-        Samples without a key can still be in the server's own cache, which has the same keys.
+        A sample gets None if its server did not describe the function, or if a field is not JSON serializable. If one
+        of several servers fails, its samples get None, too; if the only server fails, its error is raised.
+        The server also caches scores, under the same keys, so samples that get None here may be cached there.
 
         Raises:
             ServiceError, ConfigError: see `RewardServers.get_reward_type`.
@@ -371,7 +372,7 @@ async def _explain(
     """Return a sample's score and add the steps of its explanation to `trace`.
 
     Return None if the server does not support explanations, or if its explanation reports an error instead of a score.
-    The caller then requests the score without an explanation; if there was an error, this request raises it.
+    The caller then requests only the score; if the explanation reports an error, that request raises it.
     """
     with import_lock:
         from rewardstack.core.steps import read_steps

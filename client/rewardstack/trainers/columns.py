@@ -56,9 +56,9 @@ def merge_options(extra: Any, defaults: Mapping[str, Any] = NO_OPTIONS) -> Any:
 
 
 def add_task(extra: Any, task: Any) -> Any:
-    """Return `extra` (an `extra_info`) with `task` as the field `prompt`, unless `extra` already has a task.
+    """Return `extra` (an `extra_info`), with `task` added as the field `prompt` if `extra` has no task.
 
-    The task in `extra` takes precedence, because `task` may contain the trainer's chat template.
+    A task in `extra` takes precedence, because `task` may contain the trainer's chat template.
     """
     if not isinstance(extra, Mapping) or any(extra.get(name) for name in TASKS):
         return extra
@@ -98,7 +98,7 @@ def count_samples(responses: Sequence[Any], argument: str) -> int:
 
 
 def get_column(values: Sequence[Any] | None, count: int, name: str) -> Sequence[Any]:
-    """Return a column's values for `count` samples; a list of None if there is no such column.
+    """Return a column's `values`, one per sample; if `values` is None, a list of None.
 
     Raises:
         RequestError: the column is not a list, or does not have `count` values.

@@ -56,9 +56,9 @@ class RewardstackEnv(BaseTextEnv):
 
     Args:
         env_config: the keys below `environment.skyrl_gym.rewardstack`: `data_source`, `on_error`, and `threads`, the
-            number of responses that SkyRL scores concurrently. `configure` sets `threads`; without it, the sizes of
-            groups are not checked.
-        extras: the columns of the row: `data_source`, `extra_info`, the reference in `reward_spec` or `reward_model`.
+            number of responses that SkyRL scores concurrently. `configure` sets `threads`; without `threads`, the
+            sizes of groups are not checked.
+        extras: the columns of the row; `data_source`, `extra_info`, `reward_spec` and `reward_model` are read.
         data_source: the route, if `env_config` has none; takes precedence over the row's `data_source`.
         options: default options of the route; the row's `extra_info` takes precedence.
         on_error: policy for samples without a score (`zero`, `lexical`, `raise`); None for the route's policy.
@@ -188,7 +188,7 @@ def train(
 
 
 def _experiment(config: Any, name: str, entry_point: str, experiment: str, environment: Mapping[str, str]) -> None:
-    """Run the experiment in this Ray worker, after replacing the worker's rewardstack variables by `environment`."""
+    """Run the experiment in this Ray worker; `environment` replaces the worker's rewardstack environment variables."""
     from skyrl_gym.envs import register
 
     for variable in TABLE:

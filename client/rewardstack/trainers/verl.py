@@ -39,7 +39,7 @@ REMEDY = (
 
 
 class Arguments:
-    """The arguments of a call besides the sample. Users set `custom_reward_function.reward_kwargs.NAME=VALUE`.
+    """The arguments of a call besides the sample; set them as `custom_reward_function.reward_kwargs.NAME=VALUE`.
 
     Args:
         details: whether to return a dict with `score`, `acc`, the status and more instead of a number.

@@ -1,7 +1,8 @@
 """One URL of a service: sends requests, and tracks the state of the endpoint.
 
 The state is the concurrency limit (`Limiter`), the current failure (`EndpointFailure`), invalid replies
-(`ReplyFaults`), the replicas behind a gateway (`Replicas`) and the recent latency (`LatencyTracker`).
+(`ReplyFaults`), stalls (`Stall`), the replicas behind a gateway (`Replicas`) and the recent latency
+(`LatencyTracker`).
 
 A liveness probe tests a server that accepts requests but does not answer. A request that takes far longer than recent
 requests is hedged: it is sent again, and the first answer counts.
@@ -53,15 +54,15 @@ of the path is unknown. Half of the request's timeout is used instead if it is s
 RECHECK_INTERVAL = 0.5
 """Seconds until the next check of a stuck request that cannot be hedged yet."""
 STUCK_FACTOR = 2.0
-"""A request is stuck once it has waited for the latency of the slowest recent request, multiplied by this factor."""
+"""A request is stuck once it has waited this many times as long as the slowest recent request with the same path."""
 LATENCY_DECAY = 0.99
-"""Factor by which each answer reduces the slowest recent latency."""
+"""Each answer multiplies the slowest recent latency by this factor, so that old latencies lose their effect."""
 
 UNAUTHORIZED = 401
 """HTTP status for an unknown API key."""
 
 SendHedge = Callable[[], "asyncio.Task[Any] | None"]
-"""Sends a request again; returns None if no endpoint has a free slot, or the retry budget is empty."""
+"""Sends a request again in a task; returns None if no endpoint has a free slot, or the retry budget is empty."""
 
 log = logging.getLogger(__name__)
 
@@ -94,10 +95,11 @@ class LatencyTracker:
 
 
 class Attempt:
-    """An attempt to send a request, in the caller's task: a task per attempt would double the overhead of a request.
+    """An attempt to send a request.
 
-    The attempt cancels the caller's task on a timeout, when the endpoint hangs, or when the hedge is answered first.
-    The caller then gets the outcome from `hedge_result`, which returns or raises it.
+    The attempt runs in the caller's task, because a task per attempt would double the overhead of a request. It cancels
+    this task on a timeout, when the endpoint hangs, or when the hedge is answered first. The caller then gets the
+    outcome from `hedge_result`, which returns or raises it.
 
     Args:
         endpoint: the endpoint that receives the request.
@@ -294,14 +296,14 @@ class Endpoint:
         session: HTTP session.
         latency: latency tracker, which all endpoints of the service share.
         describe_wait: returns the longest time that callers still wait ("for up to 30 s"); empty if no caller waits.
-        may_eject: returns whether an endpoint may be ejected, because enough other endpoints are available.
+        may_eject: returns whether an endpoint may be ejected (taken out of use), because enough others are available.
         has_others: returns whether the service has other endpoints.
         on_stall: called when a request times out, to start probes.
         moves: whether the service may move to another address. Then a server that rejects the key counts as
             unreachable, because it may belong to another job that now uses the old address.
 
     Raises:
-        SettingsError: the proxy that the environment sets for the URL is not an HTTP proxy.
+        SettingsError: the proxy that environment variables set for the URL is not an HTTP proxy.
     """
 
     def __init__(
@@ -388,7 +390,7 @@ class Endpoint:
         return self._timeout_cause
 
     def record_refusals(self, message: Message, since: float) -> None:
-        """Record a stall if the current failure is an overload: the endpoint accepted no request for a whole timeout.
+        """Record a stall, after a request has timed out, if the current failure of the endpoint is an overload.
 
         Args:
             message: the request that timed out.
@@ -399,7 +401,7 @@ class Endpoint:
             self._on_stall()
 
     async def ask(self, message: Message, timeout: AttemptTimeout, send_hedge: SendHedge | None = None) -> Any:
-        """Send a message and return its result; the caller has added the message to `in_flight`.
+        """Send a message and return its result; the caller has already counted the message in `in_flight`.
 
         Args:
             message: the message to send.
@@ -439,8 +441,8 @@ class Endpoint:
     async def _probe_first(self, probe_message: Message | None, timeout: AttemptTimeout) -> None:
         """Probe an endpoint that recently did not accept requests, before it gets a real request.
 
-        Without a `probe_message`, the probe is GET /health, and is sent only to an endpoint that hangs. A Ray actor
-        gets no such probe.
+        Without a `probe_message`, the probe is GET /health. It is sent only to an endpoint that hangs, and never to a
+        Ray actor.
         """
         if probe_message is None and (not self._is_hanging or is_actor(self.url)):
             return
@@ -629,7 +631,7 @@ class Endpoint:
                     stall.record_answer(by_probe=True)
 
     async def _send_probe(self, message: Message, seconds: float) -> ServiceError | None:
-        """Send a probe and return the error; None for success. Raise BudgetError if `admit` does not allow it."""
+        """Send a probe and return the error; None for success. Raise BudgetError if `admit` forbids the probe."""
         headers = {**self._headers, **message.headers} if message is not HEALTH else {}
         if message.admit is not None:
             await message.admit()
@@ -651,7 +653,7 @@ class Endpoint:
 
         Args:
             attempt: the request.
-            default: seconds after which it counts as stuck if no request with the same path was answered yet.
+            default: seconds until the request is stuck, if no request with the same path was answered yet.
         """
         now, since = time.monotonic(), attempt.hedged_at
         left = since + 2**attempt.hedges * self._latency.stuck_after(attempt.message.path, default) - now

@@ -163,7 +163,7 @@ class EndpointPool:
             DeadlineError: no valid answer came in time; the message has the last error.
             UnreachableError: the service has been down or stalled for about the timeout of the call, or has refused
                 connections for `refused_timeout`.
-            OverloadError: the request was the trial of a stalled service (`Outage`), which refused it.
+            OverloadError: the request was sent as a trial to a stalled service (`Outage`), and was refused.
             RejectedError: the service rejected the request.
             ReplyError: the reply is invalid, and no retry is left.
             BudgetError: `message.admit` does not allow an attempt.
@@ -392,7 +392,7 @@ class EndpointPool:
         Queued requests go to the new URLs. Requests in flight do so only if they fail.
 
         Raises:
-            SettingsError: the proxy that the environment sets for a new URL is not an HTTP proxy.
+            SettingsError: the proxy that environment variables set for a new URL is not an HTTP proxy.
         """
         self._checked_at = time.monotonic()
         location = self._location if self._find_location is None else self._find_location()

@@ -7,9 +7,10 @@ A server that refuses excess requests gets few of them, because its first refusa
 An overload reply (`message.LIMITING`) halves the limit, but at most once per round trip. If even fewer requests are
 still in flight, the limit falls to their number. Successes then raise the limit by one request per round trip.
 
-An endpoint that accepts no request, or fails three times in a row, is paused with exponential backoff, and then gets a
-single request. A success closes the circuit. The limit then doubles every round trip, as in TCP's slow start, until the
-next overload reply. An outage therefore costs a few requests, not one retry per sample.
+Three failures in a row open the circuit: the endpoint is paused with exponential backoff, and then gets a single
+request. An endpoint that refuses all requests in flight is paused in the same way. After a success, which closes the
+circuit, the limit doubles every round trip, as in TCP's slow start, until the next overload reply. An outage therefore
+costs a few requests, not one retry per sample.
 """
 
 from __future__ import annotations

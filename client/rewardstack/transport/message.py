@@ -37,7 +37,7 @@ REPLICA_STATUSES = frozenset({*range(520, 525), 529})
 OVERLOADED = LIMITING | DOWN | {408, 425}
 """Statuses of temporary errors (`OverloadError`), which are retried until the deadline."""
 NO_ENDPOINT = "there is no endpoint"
-"""Start of the reward server's error message for an unknown path (404); its known endpoints follow."""
+"""Start of the reward server's error message for an unknown path (404); the rest lists the known paths."""
 NO_QUOTA = "insufficient_quota"
 """Error code of an account without quota; retries do not help."""
 
@@ -212,7 +212,7 @@ def _read_object(data: bytes) -> dict[str, Any] | None:
 def error_message_in(data: bytes) -> str:
     """Return the error message in a body as one line.
 
-    It is the `error` or `message` of a JSON object, the title of an HTML page, or the start of any other text.
+    The message is the `error` or `message` of a JSON object, the title of an HTML page, or the start of other text.
     """
     text = data[: 8 * MAX_MESSAGE].decode("utf-8", "replace")
     record = _read_object(data)

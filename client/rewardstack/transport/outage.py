@@ -193,14 +193,14 @@ class Outage:
         return timeout.remaining() < (1 - MIN_SHARE) * timeout.deadline.effective_timeout
 
     async def wait_for_probe(self, deadline: SharedDeadline) -> None:
-        """Start probing; wait for the first probe only if the last failure is outdated."""
+        """Start probing; if the last failure is outdated, wait up to `PROBE_TIMEOUT` for the endpoints to recover."""
         self.probe()
         failed_at = max(endpoint.failure.last_error_at for endpoint in self._endpoints())
         if self._probes is not None and time.monotonic() > failed_at + OUTDATED_AFTER:
             await asyncio.wait((self._probes,), timeout=min(PROBE_TIMEOUT, max(0.0, deadline.remaining())))
 
     def probe(self) -> None:
-        """Start probing in the background, until the endpoints have recovered or `PROBING_TIMEOUT` has passed."""
+        """Probe in the background until the endpoints have recovered, or no call came for `PROBING_TIMEOUT`."""
         self._called_at = time.monotonic()
         if self._probes is None or self._probes.done():
             self._probes = asyncio.create_task(self._probe())

@@ -42,7 +42,7 @@ class Recording:
     def take(self) -> list[Exchange]:
         """Remove and return the exchanges recorded since `take` was last called.
 
-        In a part of a composite route, these are only the exchanges of that part.
+        Within a `Trace.substep`, such as a part of a composite route, these are only the exchanges of the substep.
         """
         recorded = self._recorded()
         taken = recorded[:]

@@ -114,10 +114,10 @@ class Replicas:
         )
 
     def select(self, number: str) -> str:
-        """Return the number of the replica for a retry.
+        """Record that a replica failed a request, and return the number of the replica for the retry.
 
         Args:
-            number: the replica that failed the request; empty if it is unknown.
+            number: the replica that failed; empty if it is unknown, so that nothing is recorded.
         """
         if number:
             self._faulty_at[number] = time.monotonic()

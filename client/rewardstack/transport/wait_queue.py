@@ -34,11 +34,11 @@ class Failures:
         error: the last error.
         endpoint: endpoint of the last error.
         failed_at: time of the last error, on `time.monotonic()`.
-        tried: endpoints that failed since the last pause; used again only if no other endpoint is available.
+        tried: endpoints that failed the request since its last pause; used again only if no other is available.
         faulty: the last error of each endpoint that sent an invalid reply or rejected the key, path or model.
         excludes_faulty: whether the endpoints in `faulty` are no longer used.
-        rounds: how often a rejection or an invalid reply came when no other endpoint was left to try. Behind a gateway,
-            overload replies of a replica (`message.REPLICA_STATUSES`) count, too.
+        rounds: number of rejections and invalid replies that came when no other endpoint was left to try. Behind a
+            gateway, overload replies of a replica (`message.REPLICA_STATUSES`) count, too.
         pauses: number of backoff pauses after overload.
         replica: number of the replica behind a gateway to which the next retry is addressed; empty for any.
     """

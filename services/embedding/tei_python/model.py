@@ -20,7 +20,7 @@ from services.embedding.tei_python.settings import GPU_MODEL, PYPI_MODEL
 from services.models.ask_hub import check_availability
 from services.stack.errors import StackError
 
-CHARACTERS_PER_TOKEN = 250  # an input's limit in characters is its limit in tokens times this number
+CHARACTERS_PER_TOKEN = 250  # an input may have this many characters per token of the maximum input length
 log = logging.getLogger(__name__)
 
 
@@ -37,8 +37,8 @@ class Model:
             model = SentenceTransformer(path, model_kwargs={"dtype": getattr(torch, dtype)}, **options).eval()
         except (ImportError, OSError, ValueError, RuntimeError) as error:
             raise StackError(f"--model-id {name}: the model cannot be loaded: {error}") from error
-        # Leave out the module that normalizes. The server truncates the vectors first, and then normalizes them if the
-        # request asks for that.
+        # Leave out the module that normalizes, because the server truncates the vectors first. It normalizes them
+        # afterwards, if the request asks for that.
         self._model, self._modules = model, [module for module in model if type(module).__name__ != "Normalize"]
         file = load_file_path(path, "config_sentence_transformers.json", revision=revision, local_files_only=True)
         self._prompts = (json.loads(Path(file).read_text(encoding="utf-8")).get("prompts") if file else None) or {}

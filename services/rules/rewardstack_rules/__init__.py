@@ -11,7 +11,8 @@ with its table `settings_table`, `logs`, `process`) and `reward_functions`, the 
 - `isolation`: runs tasks in child processes that can be killed
 - `confinement`: limits a process with seccomp and Landlock, and drops its capabilities
 - `golden`: looks up golden responses by prompt
-- `metrics`, `status`: Prometheus counters; the status page
+- `metrics`: Prometheus counters
+- `status`: the status page
 
 The math verifier is a separate distribution (`rewardstack_verifier`). `pyproject.toml` lists which package may import
 which.

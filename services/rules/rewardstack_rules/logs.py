@@ -35,7 +35,7 @@ def log_failed_start(log: Any, error: Exception) -> None:
 
     Args:
         log: a standard logger, or gunicorn's logger.
-        error: an error whose message names the setting or file.
+        error: an error whose message names the invalid setting or file.
     """
     fields = {"exception": f"{type(error).__name__}: {error}"}
     log.error("the server cannot start", extra={"fields": fields})

@@ -9,7 +9,7 @@ import sys
 import sysconfig
 
 NOT_READY = 3
-"""Exit status of a health check of a process that is alive, but not ready. `health.sh` does not restart it."""
+"""Exit status of a health check if the server is alive, but not ready. `health.sh` does not end such a server."""
 
 MALLOC = {
     -8: 2,  # M_ARENA_MAX: maximum number of heaps
@@ -57,7 +57,7 @@ def return_memory() -> None:
 
     Two defaults of glibc make a server process grow for hours. First, glibc creates up to eight heaps per core, and a
     thread cannot use free memory in another thread's heap. Second, once a large block is freed, glibc allocates later
-    blocks of that size in a heap. A single small block behind them then keeps their memory from being returned.
+    blocks of that size in a heap. A single small block at the heap's end then keeps these blocks from being returned.
     """
     with contextlib.suppress(AttributeError):
         for option, value in MALLOC.items():

@@ -1,8 +1,8 @@
 """Start a reward server: `python -m rewardstack_rules.run_reward_server --reward-type math_verifier --port 6000`.
 
 With `--workers` or `RELOAD=on`, the server runs under gunicorn. Otherwise it is a single process, for tests, even
-if REWARD_WORKERS is set. It logs "Running on" once it accepts requests. Arguments override the environment variables of
-`settings_table.py`.
+if REWARD_WORKERS is set. The server logs "Running on" once it accepts requests. Arguments override the environment
+variables of `settings_table.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ARGUMENTS = {
     "DATASET_PATH": "dataset",
     "REWARD_WORKERS": "workers",
 }
-"""The arguments of the command, by the variable that they override."""
+"""The attributes of the parsed arguments, by the environment variable that each overrides."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -126,7 +126,7 @@ def _require_address(settings: Settings) -> None:
 
 
 def _bind_error(host: str, port: int) -> OSError | UnicodeError | None:
-    """Bind a socket to an address, as the server does. Return the error; None if binding succeeds."""
+    """Try to bind a socket to an address, as the server does. Return the error; None if binding succeeds."""
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ignore old connections of a stopped server
@@ -156,7 +156,7 @@ def run_gunicorn() -> NoReturn:
     from gunicorn.util import getcwd  # type: ignore[import-untyped]
 
     command = [*module_command("gunicorn"), "-c", "python:rewardstack_rules.http.gunicorn_conf"]
-    path = import_path(getcwd())  # gunicorn inserts the working folder at the front if the path lacks it
+    path = import_path(getcwd())  # the working folder last; gunicorn would insert it first if it were missing
     os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": path})
 
 

@@ -117,8 +117,8 @@ class Settings(RuleSettings):
         port: port to listen on.
         socket: path of a Unix socket to listen on instead of `host` and `port`; empty for none.
         workers: number of server processes.
-        threads: maximum number of requests that each server process works on at the same time. A request that has taken
-            0.1 s no longer counts: it waits for models or isolated processes, and counts toward `waiting_requests`.
+        threads: maximum number of requests that each server process works on at the same time. After 0.1 s, a request
+            that waits for models or isolated processes counts toward `waiting_requests` instead.
         waiting_requests: maximum number of requests that wait in each server process at the same time.
         drain_timeout: seconds that a stopping server may take to finish requests in flight.
         queue_url: URL of the Redis that holds jobs; empty for no jobs.

@@ -1,6 +1,7 @@
 """The table of settings for the reward server and its workers, in addition to the client's settings.
 
-The module `settings` reads their values from the environment. The command `make settings` loads this file by its path.
+The module `settings` reads the values from environment variables. The command `make settings` loads this file by its
+path.
 The fourth argument of a setting names the programs and services that read it
 (`services.stack.settings_table.READERS`).
 """

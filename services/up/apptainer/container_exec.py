@@ -34,7 +34,7 @@ IMAGE = {"cache": "redis", "queue": "redis", "rules": "rules", "worker": "rules"
 SAME_IMAGE = {"reward-model": "judge"}
 """Kinds of services that use the image of another kind."""
 SEPARATORS = ':,\\"'
-"""Characters that separate parts of the `--bind` option, so that paths must not contain them."""
+"""Separators in the value of the `--bind` option. A path with one of them cannot be bound."""
 PATH_IN_ARGUMENT = re.compile(r"""(?<![^="'\s])/[^"',\s]+""")
 """Matches a path in `--flag=/path`, `name=/path` or JSON."""
 
@@ -132,7 +132,7 @@ class ContainerExec:
     def __call__(self, program: Program) -> Program:
         """Return the program with a command that runs it in its image.
 
-        The container can access only the run directory, the user's files and models.
+        The container can access only the folders and files that `_binds` yields.
 
         Raises:
             StackError: the image is missing, or a path cannot be bound.
@@ -153,7 +153,7 @@ class ContainerExec:
         )
 
     def _variables(self, program: Program) -> dict[str, str]:
-        """Return the variables that a program needs in an image, in addition to its own."""
+        """Return the variables that a program needs in an image, in addition to `program.environment`."""
         own = {"LANG": "C.UTF-8", "PYTHONNOUSERSITE": "1", "TMPDIR": str(self.run.temporary)}
         if kind_of(program.name) in LOADING:
             own["HF_HOME"] = str(self._hub())
@@ -246,8 +246,8 @@ def _link_targets(folder: Path) -> list[Path]:
 def _absolute(argument: str) -> str:
     """Return an argument in which the relative path of a file is replaced by the absolute path.
 
-    The path is the whole argument, or the part after the last `=`. The user writes it relative to the root of the tree,
-    but the program runs in another working directory. An argument without such a path is returned unchanged.
+    The path is the whole argument, or the part after the last `=`. Users write paths relative to the root of the
+    checkout, but the program runs in another directory. An argument without such a path is returned unchanged.
     """
     before, equals, value = argument.rpartition("=")
     return f"{before}{equals}{ROOT / value}" if os.path.isfile(ROOT / value) else argument

@@ -65,7 +65,7 @@ class Image:
         return any(source.stat().st_mtime > built for source in self._sources(settings))
 
     def build(self, settings: Settings) -> None:
-        """Build the image under a temporary name, then rename it, because nodes share the folder.
+        """Build the image under a temporary name, then rename it, so that other nodes never see an incomplete image.
 
         The previous image is kept as NAME.before for stacks that still use it.
 
@@ -79,7 +79,7 @@ class Image:
         arguments = {"BOOTSTRAP": agent, "FROM": source} | ({"ROOT": str(ROOT)} if self.name == "rules" else {})
         command = [runtime(), "build", "--disable-cache", "--force"]
         command += [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
-        # Keep Apptainer from creating `~/.apptainer`. If it exists, use it, because it may hold credentials.
+        # Keep Apptainer from creating `~/.apptainer`. If this folder exists, use it, because it may hold credentials.
         own = {} if (Path.home() / ".apptainer").exists() else {"APPTAINER_CONFIGDIR": str(file.parent / ".apptainer")}
         command += [str(incomplete), str(self.definition)]
         try:

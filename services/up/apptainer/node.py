@@ -21,7 +21,7 @@ SHARED = {
     *("9p", "afs", "beegfs", "ceph", "ceph-fuse", "cifs", "glusterfs", "gpfs", "lustre"),
     *("nfs", "nfs4", "orangefs", "panfs", "pvfs2", "smb3", "sshfs", "wekafs"),
 }
-"""Types of file systems that machines share."""
+"""Types of file systems that several machines can share."""
 
 
 def choose_ports(settings: Settings, running: Running | None, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -89,7 +89,7 @@ def require_local(path: Path) -> None:
     """Check that a folder, which may not exist yet, is on a local file system, where Unix sockets work.
 
     Raises:
-        StackError: machines share the file system.
+        StackError: the folder is on a file system that machines share.
     """
     kind = _file_system(path.resolve())
     if kind in SHARED:

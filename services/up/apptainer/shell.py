@@ -1,4 +1,4 @@
-"""Set a trainer's shell variables (`env`), and ignore these variables when `up` runs in the same shell later."""
+"""Generate the commands of `env`, which set a trainer's URLs and keys in a shell; ignore these URLs in a later `up`."""
 
 from __future__ import annotations
 

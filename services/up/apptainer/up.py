@@ -140,7 +140,10 @@ def _model(server: ModelServer, settings: Settings) -> Service:
 
 
 def _url(settings: Settings, port: str) -> str:
-    """Return a URL of the gateway. If the stack listens on all addresses, the URL has the host name of this node."""
+    """Return a URL of the gateway.
+
+    The host is the name of this node if the stack listens on all addresses and TLS_NAME is empty.
+    """
     if settings.listens_everywhere and not settings["TLS_NAME"]:
         return f"{'https' if settings.tls else 'http'}://{socket.gethostname()}:{settings[port]}"
     return settings.url(port)

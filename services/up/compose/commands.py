@@ -44,7 +44,7 @@ def status(run: RunDir, as_json: bool = False) -> None:
         for name, problem in problems.items():
             say(f"{name}: {problem}")
     missing = sorted({*composed.services} - {container.service for container in containers})
-    # Services that were never started wait for other services, so list them last.
+    # A container in state `created` waits for another service. List it last, because the remedy names the first one.
     names = [container.service for container in sorted(unhealthy, key=lambda each: each.state == "created")] + missing
     if names:
         raise StackError(f"unhealthy: {', '.join(names)}", f"make logs s={names[0]}")

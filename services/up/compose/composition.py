@@ -147,8 +147,8 @@ def use_entry_points(composition: Composition) -> None:
     """Complete the commands that start the containers of model servers.
 
     The container of a model server starts a script, which sets the variables with the keys and then starts the model
-    server. This function makes the script start the entry point of the image. If the environment names another program
-    (VLLM_PROGRAM or TEI_PROGRAM), the script already starts that program, and nothing is changed.
+    server. This function makes the script start the entry point of the image. If VLLM_PROGRAM or TEI_PROGRAM is set,
+    the script already starts the program that this variable names, and nothing is changed.
 
     Raises:
         StackError: an image is missing.
@@ -177,7 +177,7 @@ def write_secrets(settings: Settings, run: RunDir) -> None:
         file = run.secrets / name
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
-        # The users in the containers must be able to read the file. The directory keeps other users out.
+        # The users in the containers must be able to read the file. The directory keeps out other users of this host.
         file.chmod(0o644)
     optional = {*tls.FILES, *(file.name for file in run.secrets.glob(key_file("*")))}
     for name in optional - contents.keys():
@@ -216,20 +216,20 @@ def usable_gpus(engine: Engine) -> list[Gpu]:
 
 
 def judge_model(settings: Settings, gpus: list[Gpu]) -> str:
-    """Return the model of the default judge: the model in the settings, or a model that fits these GPUs."""
+    """Return the default judge's model: JUDGE_MODEL, else a default that depends on the memory of these GPUs."""
     fits_large = gpus and judge_models.default(gpus) == judge_models.LARGE
     return settings["JUDGE_MODEL"] or settings["JUDGE_GPU_MODEL" if fits_large else "JUDGE_CPU_MODEL"]
 
 
 def assign_gpus(settings: Settings, chosen: Sequence[ModelServer], gpus: Sequence[Gpu]) -> dict[str, str]:
-    """Assign GPUs to the containers of judges and of the reward model, by service, in the format of JUDGE_GPUS.
+    """Return the GPUs of each judge and of the reward model, by service, as in JUDGE_GPUS (`all`, or `0,1`).
 
     The default judge gets the GPUs that JUDGE_GPUS names, and the reward model gets those that REWARD_MODEL_GPU names.
     The other GPUs, except those that EMBEDDING_GPU names, are free. Named judges, and servers whose setting is `all`,
     get as many free GPUs as they need.
 
-    If there is no other judge server and no reward model, and JUDGE_GPUS is `all`, the default judge can use all GPUs.
-    If containers cannot use GPUs, nothing is assigned.
+    If the default judge is the only one of these servers, and JUDGE_GPUS is `all`, the default judge gets all GPUs.
+    If containers cannot use GPUs, the result is empty.
 
     Raises:
         StackError: there are too few GPUs.
@@ -285,7 +285,7 @@ def _named_judge(server: ModelServer, default: Mapping[str, Any], gpus: str) -> 
 
 
 def _gateway_variables(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
-    """Return the gateway's variables for keys and named judges. The gateway finds the judges' replicas by DNS."""
+    """Return the gateway's variables for keys, named judges and the reward model, whose replicas it finds by DNS."""
     paths = model_servers.paths(chosen)
     servers = {service: [f"{service}:{SERVICES['judge'].port} resolve"] for service in paths.values()}
     return {**gateway.auth_request_uris(settings), **gateway.model_paths(paths, servers, settings)}
@@ -295,8 +295,8 @@ def _map_user_files(settings: Settings) -> tuple[dict[str, str], dict[str, Path]
     """Map the user's files to paths in containers: reward functions, routes, and prompt templates of judges.
 
     Returns:
-        The value of each setting that names files, with the files' paths in the containers; and the path of each file
-            on this machine, by its path in the containers.
+        Two dicts: from setting to its value with paths in the containers, and from path in the containers to path on
+            this machine.
 
     Raises:
         StackError: a file is missing or unreadable; the message names the setting.

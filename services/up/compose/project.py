@@ -27,7 +27,7 @@ OVERRIDING_VARIABLES = (
     "COMPOSE_PROFILES",
     "COMPOSE_PROJECT_NAME",
 )
-"""Variables that make Compose use other files, profiles or project names than those on its command line."""
+"""Environment variables that make Compose use other files, profiles or project names than its command line names."""
 OUTPUT_CHARACTERS = 200
 LOG_LINES = 2000
 
@@ -120,7 +120,7 @@ class Project:
         return done.returncode == 0
 
     def config(self, files: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
-        """Return the configuration that Compose merges from files, with the environment's variables filled in.
+        """Return the configuration that Compose merges from files, with the variables in `environment` filled in.
 
         Raises:
             StackError: Compose cannot read the files.

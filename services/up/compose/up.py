@@ -32,7 +32,7 @@ REGISTRY = re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]{0,252}(?::\d{1,5})?)(?:/[a-z
 
 
 class StartFailure(StackError):
-    """Raised if services did not start. The message describes the first of them."""
+    """Raised if services did not start; `services` has their names. The message describes one of them."""
 
     def __init__(self, problem: str, remedy: str, services: Sequence[str]) -> None:
         super().__init__(problem, remedy)
@@ -164,7 +164,7 @@ def _build(project: Project, image: str, file: Path, environment: Mapping[str, s
 
 
 def make_image(settings: Settings, run: RunDir, registry: str) -> None:
-    """Build the image without starting anything, and push it to a registry.
+    """Build the image without starting anything, and push it to the registry if one is given.
 
     Args:
         settings: settings of the stack.
@@ -196,7 +196,7 @@ def registry_host(registry: str) -> str:
     """Return the host of a registry.
 
     Raises:
-        StackError: the text is not a registry, or it names no host, and the engine would use a public registry.
+        StackError: the text is not a registry, or names no host, so that the engine would push to a public registry.
     """
     found = REGISTRY.fullmatch(registry)
     if not found or not re.search(r"[.:]|^localhost$", found["host"]):

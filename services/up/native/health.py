@@ -63,10 +63,10 @@ def _probe(name: str, run: RunDir, running: Running, is_liveness: bool = False) 
 
 
 def _worker(name: str, run: RunDir, running: Running) -> str:
-    """Return a problem if the queue has no recent heartbeat from a worker; empty if it has one.
+    """Return the reason why a worker is not healthy; empty if the queue has a recent heartbeat from the worker.
 
-    A heartbeat of any process in the worker's process group counts, because supervisord does not know the process id of
-    a worker that runs in an image.
+    A heartbeat from any process in the worker's process group counts, because supervisord does not know the process id
+    of a worker that runs in an image.
 
     Raises:
         RedisError: the queue does not answer.

@@ -43,7 +43,7 @@ TIMEOUT = "UNHEALTHY_TIMEOUT"
 WATCH_ORDER = 40
 """Start order of `watch`, so that it starts last and stops first."""
 IN_IMAGE = "APPTAINERENV_"
-"""Prefix of environment variables that Apptainer sets in the container, where their names lack the prefix."""
+"""Apptainer passes environment variables with this prefix to the container, and removes the prefix."""
 SCORING_CODE = (ROOT / "client", ROOT / "verifier", ROOT / "services/rules/rewardstack_rules")
 EMBEDDING_CODE = ROOT / "services/embedding"
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -118,7 +118,7 @@ class Program:
         return {
             # Escape %, which supervisord would expand.
             "command": shlex.join([*LAUNCH, str(run.program(self.name))]).replace("%", "%%"),
-            # supervisord does not read the description file. The digest makes it notice changes of the file.
+            # supervisord does not read the description file. The digest makes supervisord notice changes of the file.
             "environment": f'DIGEST="{digest([self.to_json()])}"',
             "priority": str(self.start_order),
             "startsecs": str(START_SECONDS),
@@ -166,7 +166,7 @@ def files(programs: Sequence[Program], run: RunDir) -> dict[str, str]:
             "pidfile": str(run.path / "supervisord.pid"),
             "childlogdir": str(run.logs),
             "umask": "077",
-            # Without this option, supervisord also runs as root, but logs a critical message about it.
+            # If root starts supervisord without this option, supervisord logs a critical message.
             **({"user": "root"} if os.geteuid() == 0 else {}),
         },
         "unix_http_server": {"file": str(run.supervisor_socket), "chmod": "0600"},

@@ -45,7 +45,7 @@ CACHES = {
     "CUDA_CACHE_PATH": "cuda",
     "FLASHINFER_WORKSPACE_BASE": "flashinfer",
 }
-"""Cache folder by variable, for files that vLLM and PyTorch would otherwise write to the user's home."""
+"""Folder in `RunDir.caches` by variable, for files that vLLM and PyTorch would otherwise write to the user's home."""
 
 
 class Launcher:
@@ -346,9 +346,10 @@ class ModelPrograms:
 
 
 def _cache_variables(run: RunDir) -> dict[str, str]:
-    """Return variables that put model servers' caches and temporary files in the run directory, except hub models.
+    """Return variables that put the caches and temporary files of model servers in the run directory.
 
-    Compiled code stays there after `make down`, so that the next start is faster.
+    Models from the hub stay in the user's cache. Compiled code stays in the run directory after `make down`, so that
+    the next start is faster.
     """
     caches = {name: str(run.caches / folder) for name, folder in CACHES.items()}
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")

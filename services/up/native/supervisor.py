@@ -91,8 +91,8 @@ class Supervisor:
         """
         command = [sys.executable, "-m", SUPERVISOR, "--configuration", self._configuration]
         with defer_signals():
-            # Discard the output. supervisord prints messages that it cannot log, for example because the disk is full,
-            # and exits if it cannot print them either.
+            # Discard the output. If the disk is full, supervisord prints its messages instead of logging them, and
+            # exits if printing fails, too.
             child = self._child = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -143,7 +143,7 @@ class Supervisor:
         self._call("addProcessGroup", name)
 
     def remove(self, name: str, healthy: Collection[str]) -> None:
-        """Stop a program gracefully, and kill the remaining processes of its group.
+        """Stop a program gracefully, and kill the remaining processes of its process group.
 
         Args:
             name: name of the program.

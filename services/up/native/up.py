@@ -341,7 +341,7 @@ def _drop_server(
 
     Raises:
         StartupTimeout: the stack needs this service, or the service was healthy before. If another process has the
-            service's port, the whole stack is stopped first, because workers would send samples and keys to it.
+            service's port, the whole stack is stopped first, because workers would send that process samples and keys.
     """
     service = service_of(error.service)
     left = model_servers.exclude(chosen, service)

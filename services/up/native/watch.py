@@ -1,8 +1,8 @@
 """Watch the services while they run: `python -m services.up.native.watch RUN_DIR`.
 
 supervisord runs this process next to the services, and restarts services that exit. Every few seconds, this process
-starts services that supervisord has given up (FATAL), kills services that hang, updates the gateway's lists of model
-servers on other nodes, renews the endpoints file that trainers read, and rotates the logs.
+starts services that supervisord no longer restarts (FATAL), kills services that hang, updates the gateway's lists of
+model servers on other nodes, renews the endpoints file that trainers read, and rotates the logs.
 
 A model server on another node writes its endpoint and heartbeat to a file on shared storage. A file is trusted only if
 the user owns it and no other user can access it. Of the URL in a file, only the host (which is resolved) and the port
@@ -121,7 +121,7 @@ class Replicas:
 
     Args:
         folder: folder with a file for each server.
-        variable: the client's variable for the server's URL, which is the URL's key in these files.
+        variable: name of the URL in these files. It is the client's variable, such as LLM_JUDGE_SERVER_URL.
         log: called with a message, once for each problem of a file.
         clock: returns the time in seconds.
         listed: addresses in the gateway's list when this process starts. These servers count as alive for
@@ -172,7 +172,7 @@ def read(path: Path, variable: str) -> tuple[str, float]:
 
     Args:
         path: path of the server's file.
-        variable: the client's variable for the URL, which is the URL's key in the file.
+        variable: name of the URL in the file, such as LLM_JUDGE_SERVER_URL.
 
     Raises:
         InvalidFile: the file is not private to the user, or is malformed.
@@ -226,13 +226,13 @@ class Upstream:
         text: template of the file, with the variable SERVER for the servers.
         own: addresses of this stack's servers.
         folder: folder with an endpoints file for each replica on another node.
-        variable: the client's variable for the replica's URL, which is the URL's key in these files.
+        variable: name of the URL in these files, such as LLM_JUDGE_SERVER_URL.
     """
 
     def __init__(self, run: RunDir, file: str, text: str, own: list[str], folder: str, variable: str) -> None:
         self._file, self._text, self._own = run.path / file, text, own
-        # After a restart of this process, the servers in the gateway's list stay there until their next heartbeats are
-        # due.
+        # Keep the servers that are in the gateway's list, so that a restart of this process does not remove them before
+        # their next heartbeats.
         listed = re.split(r"[\s;]+", self._file.read_text(encoding="utf-8"))
         self._replicas = Replicas(Path(folder), variable, log, listed=frozenset(listed))
 

@@ -41,9 +41,10 @@ def equal_approximations(answer: Node, reference: Node) -> bool | None:
     """Compare two answers, at least one of which is an approximation.
 
     An approximate reference states a value and a decimal. An answer is right if it has this value, or if it rounds to
-    this decimal, even if the decimal has few digits. In an approximate answer, the decimal must be the value, rounded
-    or truncated. Such an answer is right if its value matches the reference, or if its decimal matches and is rounded,
-    not truncated.
+    this decimal, even if the decimal has few digits.
+
+    An approximate answer is wrong if its decimal is not its own value, rounded or truncated. Otherwise, it is right if
+    its value matches the reference, or if its decimal is rounded, not truncated, and matches the reference.
 
     Returns:
         None if the answer states no value, or the reference is neither an approximation nor an expression.
@@ -76,8 +77,8 @@ def _stated_values(answer: Node, found: Approximation | None) -> Iterator[Expres
 def _is_near(value: Expression, decimal: Expression, units: Fraction) -> bool:
     """Return whether a value differs from a decimal by less than `units` units of the decimal's last digit.
 
-    If the decimal is in degrees, the value is converted to degrees. A plain number is not converted, because it counts
-    as degrees.
+    If the decimal is in degrees, the value is converted from radians to degrees, except a plain number, which already
+    counts as degrees.
     """
     number = _number(decimal)
     if number is None or symbols(value):

@@ -1,7 +1,7 @@
 """Compare two answers with a table, `COMPARISONS`, whose rows compare answers of certain types.
 
-To add a type, write a module with its class (a `Structure` of `reading.syntax`), its parser and its comparison, and add
-its rows here.
+To add a type, write a module with its class (a `Structure` of `reading.syntax`), its parser and its comparison. Add the
+parser to the readers in `reading.readings`, and the rows to the table.
 """
 
 from __future__ import annotations

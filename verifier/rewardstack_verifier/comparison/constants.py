@@ -76,13 +76,15 @@ def _is_general_solution(names: frozenset[str], numbered: set[str]) -> bool:
 def equal_families(answer: Expression, reference: Expression) -> bool | None:
     """Return whether two expressions are equal up to the choice of their arbitrary constants.
 
+    In expressions that are not linear in their constants, only the names of the constants and the sign of the first one
+    may differ.
+
     Args:
         answer: an expression with `arbitrary_constants`, or with letters that the reference does not have.
         reference: an expression with `arbitrary_constants`, or with letters that the answer does not have.
 
     Returns:
-        None if unknown. In expressions that are not linear in their constants, only the names of the constants and the
-        sign of the first one may differ.
+        None if unknown.
     """
     own_constants, reference_constants = _find_constants(answer, reference), _find_constants(reference, answer)
     if len(own_constants) != len(reference_constants) or symbols(answer) - {*own_constants} != symbols(reference) - {
@@ -101,9 +103,10 @@ def equal_families(answer: Expression, reference: Expression) -> bool | None:
 
 
 def have_other_constants(answer: Expression, reference: Expression) -> bool:
-    """Return whether two functions of one variable differ in at least two capital letters: `A + B/x`, `C + D/x`.
+    """Return whether two functions of a variable have different constants: `A + B/x`, `C + D/x`.
 
-    A letter in both expressions is not a constant, because the problem may define it.
+    Each must have at least two letters that the other lacks, and both equally many; these must match `_CAPITAL`. A
+    letter in both functions is not a constant, because the problem may define it.
     """
     own_constants, reference_constants = symbols(answer) - symbols(reference), symbols(reference) - symbols(answer)
     if not 2 <= len(own_constants) == len(reference_constants) or not all(
@@ -117,7 +120,8 @@ def _find_constants(one: Expression, other: Expression) -> tuple[str, ...]:
     """Return the names of the constants of `one`, sorted.
 
     These are its `arbitrary_constants`. Its letters that `other` does not have are also constants, if all of them match
-    `_CAPITAL`. If `one` has no arbitrary constants, a single letter of this kind can also be `c` or `k`.
+    `_CAPITAL`. If `one` has no arbitrary constants, and `c` or `k` is its only letter that `other` does not have, this
+    letter is the constant.
     """
     certain_constants, own_constants = arbitrary_constants(one), symbols(one) - symbols(other)
     if all(map(_CAPITAL.fullmatch, own_constants)):

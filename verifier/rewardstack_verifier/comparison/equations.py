@@ -59,7 +59,8 @@ def split_equation(sides: Equation | tuple[()]) -> tuple[Equation, ...]:
 def named_values(list_: Sequence) -> tuple[tuple[str, Expression], ...] | None:
     """Return the names and values of `x = 1, y = 2`; None for another list, or if a name is repeated.
 
-    The pairs stay in their written order. Only x, y and z are sorted, because the order of these coordinates is fixed.
+    If all names are x, y or z, the pairs are sorted by name, because the order of coordinates is fixed. Otherwise, they
+    stay in their written order.
     """
     if list_.opening or not {*list_.joined} <= {",", ";", "and"}:
         return None
@@ -93,7 +94,8 @@ def last_equation(node: Node) -> Node:
 def is_curve(sides: Equation) -> bool:
     """Return whether an equation describes a curve or surface, `x^2 + y^2 = 4`, rather than a value.
 
-    So does a sum of multiples of x, y and z: a line or a plane.
+    The letters of its first side must be two or three of x, y and z. This side must contain a power, or be a sum of
+    multiples of its letters (a line or a plane).
     """
     side, letters = sides[0], symbols(sides[0])
     if not isinstance(side, Apply) or len(letters) < 2 or not letters <= {"x", "y", "z"}:
@@ -186,9 +188,9 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
 def _is_system(sides: Equation) -> bool:
     """Return whether a chain is a system of equations, `x = y + 1 = 2z` or `AB = BC = CA`, and not steps to a result.
 
-    In a system, a middle side has a letter that is in neither the first nor the last side. If these two sides share a
-    letter, it is enough that the letter of the middle side is not in the last side. Neither `S = ab + bc + ca = 1`,
-    which ends with a number, nor `f(x) = a(x - 1) = 2x - 2` is a system.
+    In a system, a middle side has a letter that is in neither the first nor the last side. If the first and the last
+    side share a letter, a letter that is not in the last side is enough. A chain that ends with a number,
+    `S = ab + bc + ca = 1`, or begins with a function, `f(x) = a(x - 1) = 2x - 2`, is not a system.
     """
     first, *steps, last = sides
     known = symbols(last) if symbols(first) & symbols(last) else symbols(first, last)
@@ -232,9 +234,10 @@ def _equal_pairs(answer: Equation, reference: Equation) -> bool | None:
 
 
 def _rename_arguments(sides: Equation, name: Expression) -> Equation:
-    """Return `f(n) = n + 1` as `f(x) = x + 1` if the name is `f(x)`.
+    """Return `f(n) = n + 1` as `f(x) = x + 1` if `name` is `f(x)`.
 
-    The equation is unchanged if its name is not such a function, or if a new letter is already in its value.
+    The equation is unchanged if its first side and `name` are not the same function with equally many letters, or if a
+    new letter is already in its value.
     """
     own, value = sides
     if not (_is_call(own) and _is_call(name) and isinstance(own, Apply) and isinstance(name, Apply)):

@@ -141,7 +141,7 @@ def _progression(value: Expression, parameter: str) -> Progression | None:
 
 
 def _split_by_parity(value: Expression, parameter: str) -> tuple[Expression, Expression]:
-    """Return a value for even parameters and for odd ones. A factor such as `(-1)^n` is constant in each case."""
+    """Return a value with the parameter n replaced by 2n and by 2n + 1, so that factors like `(-1)^n` are constant."""
     even = Apply("product", (integer(2), Symbol(parameter)))
     odd = Apply("sum", (even, ONE))
     return substitute(value, parameter, even), substitute(value, parameter, odd)

@@ -15,7 +15,7 @@ MAX_BASE = 36
 
 
 class InBase(NamedTuple):
-    """A number as its written digits and the base."""
+    """The digits of a number, as they are written, and their base."""
 
     digits: str
     base: int

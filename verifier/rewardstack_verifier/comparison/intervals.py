@@ -2,7 +2,7 @@
 
 The bounds of two sets divide the real line into cells: each bound and each gap between bounds. Two sets are equal if
 they contain the same cells. Inequalities that do not describe a set of real numbers are equal if their sides are equal,
-or if they differ by a positive factor.
+or if the differences of their sides are equal up to a positive factor.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _braced_members(node: Node) -> Reals | None:
 
 
 def _from_list(node: Sequence) -> Reals | None:
-    """Return the set of conditions or intervals that are joined by "and", "or", commas or semicolons."""
+    """Return the set that a list of conditions or intervals describes; None if it describes no set of real numbers."""
     first, *rest = node.items
     if isinstance(first, Relation) and first.operators == ("!=",) and all(map(is_expression, rest)):
         return _combine("cap", (first, *(replace(first, sides=(first.sides[0], one)) for one in rest)))
@@ -306,7 +306,8 @@ def _between(low: Expression | None, high: Expression | None, included: bool = F
 def _equal_regions(answer: Region, reference: Region) -> bool | None:
     """Return whether two sets of real numbers are equal.
 
-    The result is None if the order of their bounds is unknown, or if infinity is an element of a set.
+    The result is None if there are more than `MAX_BOUNDS` bounds, if a bound has letters, if the order of the bounds is
+    unknown, or if infinity is an element of a set.
     """
     found, expected = _bounds(answer), _bounds(reference)
     if len(found) + len(expected) > MAX_BOUNDS or symbols(*found, *expected):
@@ -404,8 +405,8 @@ def equal_inequalities(
         equal: compares two sides.
 
     Returns:
-        None if unknown. The result is also None if the sides differ, and the inequalities are chains or have fewer than
-        two letters: such inequalities would have to be solved.
+        None if unknown. Inequalities with different sides are not compared if they are chains, or if they have fewer
+        than two letters, because they would have to be solved; the result is then also None.
     """
     if answer.operators != reference.operators:
         return False

@@ -105,9 +105,10 @@ def _drop_indices(list_: Sequence, other: Sequence) -> Sequence:
 
 
 def _drop_names(list_: Sequence, other: Sequence) -> Sequence:
-    """Return the values of `x = 1, y = 2`, in this order, if the other list has no names.
+    """Return the values of `x = 1, y = 2`, in this order, if `other` is a list of values without names.
 
-    Other lists are unchanged, and so is `x_1 = 1, x_2 = 2`, whose values may be in any order.
+    Otherwise, the list is unchanged. It is also unchanged if two names differ only in their indices, as in
+    `x_1 = 1, x_2 = 2`, because these values may be in any order.
     """
     named = named_values(list_) if _is_ordered(other) else None
     if not named or len({name.partition("_")[0] for name, _ in named}) < len(named):
@@ -118,9 +119,9 @@ def _drop_names(list_: Sequence, other: Sequence) -> Sequence:
 def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | None:
     """Return whether two lists have the same members.
 
-    The order counts if both lists consist of expressions, have no brackets and are joined by commas or semicolons; one
-    list may name its values by different letters (`x = 1, y = 2`). All other lists, such as sets, lists joined by words
-    and two lists of equations, may be in any order. In sets and lists of points, a member may be repeated.
+    The order counts if both lists consist of expressions, have no brackets and are joined by commas or semicolons. One
+    of them may also name its values by different letters (`x = 1, y = 2`). All other lists, such as sets, lists joined
+    by words and two lists of equations, may be in any order. In sets and lists of points, a member may be repeated.
 
     Args:
         answer: a list from `as_list`.
@@ -168,7 +169,7 @@ def equal_to_one(answer: Sequence, reference: Node, equal: Equal) -> bool | None
 def _have_conflicting_joiners(one: Sequence, other: Sequence) -> bool:
     """Return whether one list says "and" and the other "or"; False if `one` has only numbers, or only equations.
 
-    Equations of different names with "or", `x = 2 or y = 3`, conflict with all other joiners.
+    If both lists give values to different names, as `x = 2 or y = 3` does, return whether only one list says "or".
     """
     if _has_different_names(one) and _has_different_names(other):
         return ("or" in one.joined) != ("or" in other.joined)
@@ -177,7 +178,7 @@ def _have_conflicting_joiners(one: Sequence, other: Sequence) -> bool:
 
 
 def _has_different_names(list_: Sequence) -> bool:
-    """Return whether each member gives a value to a letter, and these letters differ, also without indices."""
+    """Return whether each member gives a value to its own letter, and at least two letters differ without indices."""
     named = named_values(replace(list_, joined=tuple("," for _ in list_.joined))) or ()
     return len({name.partition("_")[0] for name, _ in named}) > 1
 

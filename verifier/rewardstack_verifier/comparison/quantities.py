@@ -37,8 +37,8 @@ _ANGLE, _TEMPERATURE = (("angle", 1),), (("temperature", 1),)
 def equal_quantities(answer: Node, reference: Node) -> bool | None:
     """Compare two quantities, or a quantity with a value whose unit was omitted.
 
-    Known units are converted; an ambiguous unit matches in any of its meanings. An unknown unit is a noun. Units and
-    nouns may be omitted.
+    Known units are converted; an ambiguous unit matches in any of its meanings. An unknown unit counts as a noun, and
+    nouns are not compared.
     """
     if (
         isinstance(answer, Total)
@@ -179,7 +179,7 @@ def _equal_converted(value: Expression, unit: Unit, asked: Expression, expected:
 
 
 def _is_rate_left_out(one: Unit, other: Unit) -> bool:
-    """Return whether one unit is a currency and the other a price in it (`$5 per kg`); `per kg` may be omitted."""
+    """Return whether one unit is a currency and the other a price in this currency, whose `per kg` may be omitted."""
     plain, rate = sorted((one, other), key=lambda unit: len(unit.dimensions))
     money = [(name, exponent) for name, exponent in rate.dimensions if name.isupper()]
     return len(money) == 1 and money == [*plain.dimensions] and money[0][1] == 1 and plain.size == 1
@@ -195,7 +195,10 @@ def _as_measured(node: Node) -> Measured | None:
 
 
 def _add_quantities(quantities: tuple[Quantity, ...]) -> Measured | None:
-    """Return the sum of quantities; None if their dimensions differ, or a unit is not smaller than the previous one."""
+    """Return the sum of quantities in the first unit.
+
+    The result is None if their dimensions differ, or if a unit is not smaller than the previous one.
+    """
     for first in quantities[0].meanings:
         sizes = [
             next((unit.size for unit in one.meanings if unit.dimensions == first.dimensions), None)

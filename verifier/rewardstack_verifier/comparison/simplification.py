@@ -84,13 +84,17 @@ def _is_power_of_ten(expression: Expression) -> bool:
 
 
 def _is_reduced(part: Apply) -> bool:
-    """Return whether the numeric factors of a fraction have no common divisor."""
+    """Return whether a fraction is reduced; True if a numeric factor is unknown (`_coefficient`).
+
+    The numeric factors of numerator and denominator must have no common divisor, and that of the denominator must be
+    above 1. So `x / y` is not reduced.
+    """
     numerator, denominator = (_coefficient(argument) for argument in part.arguments)
     return numerator is None or denominator is None or (denominator > 1 and gcd(numerator, denominator) == 1)
 
 
 def _coefficient(expression: Expression) -> int | None:
-    """Return the leading integer factor of an expression; None if it is a sum, or its factor is no integer."""
+    """Return the absolute value of the leading integer factor, 1 if there is none; None for sums and non-integers."""
     if isinstance(expression, Apply) and expression.operation == "negative":
         return _coefficient(expression.arguments[0])
     if isinstance(expression, Apply) and expression.operation == "product":

@@ -146,7 +146,7 @@ def _as_point(node: Node) -> Sequence | None:
 
 
 def _is_condition(node: Node) -> bool:
-    """Return whether a node is a condition such as `x \\ne 0`; beside it, `x \\in R` is a condition, not a name."""
+    """Return whether a node is a condition such as `x \\ne 0`. In a list with one, `x \\in R` is a condition, too."""
     return isinstance(node, Relation) and not {*node.operators} <= {"=", "in"}
 
 

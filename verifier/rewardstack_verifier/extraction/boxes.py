@@ -15,7 +15,7 @@ An answer longer than `MAX_ANSWER` is not parsed, but it is still compared as te
 """
 
 MAX_BOXES = 8
-"""Maximum number of boxes to examine, from the end; unclosed, empty and placeholder boxes are skipped."""
+"""Maximum number of boxes that one search for the last box examines; it skips unclosed, empty and placeholder boxes."""
 
 MAX_BETWEEN = 80
 """Maximum characters between two boxes that are joined into one list."""
@@ -51,7 +51,7 @@ _OPERAND = (
     r"(?:[A-Za-z](?![A-Za-z])|\\(?:pi|theta|alpha|beta|infty|[dt]?frac|sqrt|ln|log|sin|cos|tan|exp|left|right|cdot|times|div|pm)"
     r"(?![A-Za-z])|[-+*/^_!()|{}\d]|\.(?=\d)|\\[,;:! ]|\s)"
 )
-"""A pattern for a token of a formula that may continue a box."""
+"""A pattern for a token in the rest of a formula after a box."""
 _CONTINUATION = re.compile(
     rf"\s*(?P<tail>(?![\s\d{{}}]|\\[;: ]){_OPERAND}{{1,80}}?)\s*(?=\$|\\[)\]]|[,=;]|\.(?:\s|\$|\\|\Z)|\Z)"
 )
@@ -61,7 +61,7 @@ _INCOMPLETE = re.compile(
     r"|(?:\\left)?\((?:[A-Za-z/{}\s]|\\[dt]?frac)*(?:\\right)?\)",
     re.DOTALL,
 )
-"""The rest of a formula, if it lacks an operand, or is parentheses that follow a space or contain a unit: `(m/s)`."""
+"""The rest of a formula that is not read: it lacks an operand, or is in parentheses after a space or around a unit."""
 _OPENED = re.compile(r"(?<!\\)\$\$?|\\[\[(\])]")
 """A delimiter of a formula."""
 MAX_FORMULA = 400

@@ -61,7 +61,7 @@ _JOINT = re.compile(
     r"|[ ;]{0,3}(?=(?:\(?[A-HJ]\)?[ ;.]{0,3}){1,9}(?:\Z|\n))",
     re.IGNORECASE,
 )
-"""Text between two letters of an answer: "A or B", or `; ` and spaces if only letters follow: "(A) (B) (C)"."""
+"""Text between two letters of an answer: a word or sign ("A or B"), or ` ` or `;` if only letters follow ("A B C")."""
 _ALSO = re.compile(r"[\s$)]{0,4}(?:and|&)(?=[\s$(\\]{1,4}(?:option\s|choice\s)?\(?[A-J][\s)$.]{0,4}(?:\Z|\n))")
 """The word "and" after a box, if the rest of the line is only another letter."""
 _IS_CORRECT = re.compile(

@@ -24,7 +24,7 @@ def math_metric(
         gold_extraction_target: where the answer of a gold text may be.
         pred_extraction_target: where the answer of a response may be.
         aggregation_function: combines the scores of the responses; each score is 0.0 or 1.0.
-        precision: no effect; decimals are compared to as many places as are written.
+        precision: no effect; decimals are compared by the digits that they show.
 
     Returns:
         The scoring function. It raises ValueError if a gold text has no answer.

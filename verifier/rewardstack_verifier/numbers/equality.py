@@ -49,8 +49,8 @@ class Comparison(NamedTuple):
 def same(answer: Expression, reference: Expression) -> bool | None:
     """Return whether two expressions are equal.
 
-    Numbers are compared by value. Functions are equal if they have the same values at all points where both are real,
-    or, without such points, if their principal complex values are the same.
+    Numbers are compared by value. Functions are equal if their values are the same at all sample points where both are
+    real, or, without such points, if their principal complex values are the same.
 
     Args:
         answer: any expression that the parser returns; it is untrusted.

@@ -9,7 +9,7 @@ from flint import acb, arb
 
 
 class NoValueError(Exception):
-    """An expression has no value for these values of its symbols, or its value cannot be computed."""
+    """An expression has no value for the given values of its symbols, or its value cannot be computed."""
 
 
 def is_real(value: acb) -> bool:

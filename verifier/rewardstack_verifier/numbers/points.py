@@ -74,9 +74,9 @@ class Points(NamedTuple):
 
     Args:
         values: values of the symbols at each point.
-        required: number of points at the beginning of `values` that must be compared. These are the points at or next
-            to breakpoints, and one point for each sign pattern. For functions with several branches, they are all
-            points.
+        required: number of points at the beginning of `values` that must be compared: the points at or next to
+            breakpoints, and one point for each sign pattern. If a function has several branches, all points must be
+            compared.
         breaking: number of points at the beginning of `values` that are at or next to breakpoints. If a precision does
             not decide the comparison at one of them, the point is compared at the next precision, too.
     """

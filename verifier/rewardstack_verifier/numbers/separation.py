@@ -1,7 +1,7 @@
 """Compute a lower bound of the absolute value of a nonzero algebraic number (a separation bound).
 
 An expression that consists of integers, the operations + - * / and roots is a quotient of two algebraic integers. Let u
-be an upper bound of the absolute values of the dividend's conjugates, and l such a bound for the divisor. If D is the
+and l be upper bounds of the absolute values of all conjugates of the dividend (u) and of the divisor (l). If D is the
 product of the indices of all roots, the expression is zero, or its absolute value is at least 1 / (u^(D-1) l).
 Conjugates include every branch of a root, so the bound also holds for complex values. The bound is that of C. Burnikel,
 S. Funke, K. Mehlhorn, S. Schirra and S. Schmitt, "A separation bound for real algebraic expressions", Algorithmica 55
@@ -40,7 +40,7 @@ def separation_bits(expression: Expression) -> float | None:
 
 
 def _index(expression: Expression) -> int:
-    """Return the index of a root; 2 for the imaginary unit, 1 for other expressions."""
+    """Return the index of a root or fractional power; 2 for the imaginary unit, 1 for other expressions."""
     if isinstance(expression, Constant):
         return 2 if expression.name == "i" else 1
     if not isinstance(expression, Apply):

@@ -42,8 +42,8 @@ class Apply:
     """An operation applied to its arguments.
 
     Args:
-        operation: name of the operation: a key of `functions.FUNCTIONS` or `balls.SPECIAL`, for example `sum` or `sin`;
-            `call f` for a function named by a letter; or a notation such as `percent`, which has no value in `numbers`.
+        operation: name of the operation, for example `sum` or `sin` (a key of a table in `functions`, `balls` or
+            `rational`); `call f` for a function named by a letter; or a notation without a value, such as `percent`.
         arguments: the operands.
     """
 

@@ -15,7 +15,7 @@ DROPPED = word_set(
 """Commands that change only the appearance or spacing."""
 
 SPACES = word_set("quad qquad enspace thinspace medspace thickspace , ; : >")
-"""Commands of `DROPPED` that add a space."""
+"""Commands of `DROPPED` that count as a space before the next token."""
 
 UNWRAPPED = word_set(
     "mathbf boldsymbol bm mathit mathsf mathtt mathcal mathscr mathfrak pmb boxed fbox framebox underline uline smash"

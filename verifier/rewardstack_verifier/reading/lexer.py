@@ -25,7 +25,7 @@ from rewardstack_verifier.stack import with_fresh_stack
 
 T = TypeVar("T")
 NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
-"""Kinds of tokens. `begin` and `end` belong to environments.
+"""Kinds of tokens. `begin` and `end` are the commands around an environment.
 
 The text of a mark is a single character, or `\\{`, `\\}`, `\\_` or `\\\\`.
 """
@@ -222,7 +222,7 @@ class _Lexer:
         spaced = False
         while self.at < len(self.text):
             match = _TOKEN.match(self.text, self.at)
-            assert match is not None  # the last alternative takes any character
+            assert match is not None  # the last alternative matches any character
             self.at = match.end()
             kind, found = match.lastgroup or "", match[0]
             if is_group and found in "{}":

@@ -179,7 +179,7 @@ class _Parser:
         """Return whether a token is "and" or a similar word.
 
         Foreign words that may be a product of letters, such as the Spanish "y" and the French "et", must have a space
-        before them and an item after them. "y" must also be upright.
+        before them and an item after them. A single letter such as "y" must also be upright.
         """
         if token.kind == COMMAND:
             return token.text in ("land", "lor")

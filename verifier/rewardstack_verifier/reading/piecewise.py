@@ -36,7 +36,7 @@ def parse_piecewise(rows: list[Token], read: Callable[[list[Token]], Node]) -> A
         read: parses a formula.
 
     Raises:
-        UnreadableError: a row does not have two columns, or cannot be parsed.
+        UnreadableError: there are too many rows, or a row does not have two columns or cannot be parsed.
     """
     arguments: list[Expression] = []
     for row in _split(rows, "\\\\"):

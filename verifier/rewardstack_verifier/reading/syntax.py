@@ -197,7 +197,7 @@ _EXPRESSIONS = get_args(Expression)
 
 
 def is_point(node: Node) -> TypeGuard[Sequence]:
-    """Return whether a node is a list in parentheses, such as a point: `(1, 2)`."""
+    """Return whether a node is a list with an opening parenthesis, such as a point: `(1, 2)`."""
     return isinstance(node, Sequence) and node.opening == "("
 
 

@@ -39,7 +39,7 @@ class Options(NamedTuple):
 
     Args:
         penalty: penalty for a difference in length, one of `PENALTIES`.
-        threshold: maximum ratio of the longer to the shorter length, in words; up to this ratio, there is no penalty.
+        threshold: ratio of the longer to the shorter length, in words, up to which there is no penalty.
         prefix: text prepended to the response and to the references before they are embedded.
         cached: whether scores and vectors are cached.
         cache_size: maximum number of vectors in this process's memory.

@@ -29,8 +29,8 @@ MAX_BATCH = 1024
 MAX_TEXT = 2**18
 """Number of characters to which a text is cut if the server may truncate it.
 
-No common model reads more: this is eight characters for each token of a context of 32,768 tokens. As JSON, the text has
-at most 1.6 MB, so it fits into `MAX_BODY`.
+Common models do not read more: a context of 32,768 tokens with eight characters each has this length. As JSON, the cut
+text has at most 1.6 MB, so it fits into `MAX_BODY`.
 """
 MAX_BODY = 2_000_000
 """Maximum size of a request with several texts, in bytes; TEI by default closes the connection above 2 MB."""
@@ -91,7 +91,7 @@ def write_request(path: ApiPath, texts: Sequence[str], params: RequestParams, mo
         model: the model that the server reports; sent to `/v1/embeddings` if `params` does not name a model.
 
     Raises:
-        RejectedError: `prompt_name` is set, which `/v1/embeddings` does not support.
+        RejectedError: `prompt_name` is set, but `path` is `/v1/embeddings`, which does not support it.
     """
     inputs = [text[:MAX_TEXT] for text in texts] if params.truncate else list(texts)
     if path == EMBED:

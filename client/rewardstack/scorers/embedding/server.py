@@ -50,7 +50,8 @@ class Server:
 
     Args:
         pool: the endpoints of the servers.
-        with_key_hint: returns its argument or, if the server refuses the key, an error that also says where it is set.
+        with_key_hint: returns an error about a refused key with a note on where the key is set, and other errors
+            unchanged.
         meter: counts the usage of requests for vectors.
     """
 
@@ -88,8 +89,8 @@ class Server:
         """Return the vector or the error of each text, in order; split a failing request to find the bad text.
 
         A request that the server refuses because of its texts (`TEXT_REFUSED`) is always split. A failure of the model
-        or an invalid reply may not be due to a text, so splitting stops after `MAX_BLIND_SPLITS` times if no part has
-        succeeded by then.
+        or an invalid reply may not be due to a text, so such a request is split at most `MAX_BLIND_SPLITS` times while
+        no part succeeds.
 
         Args:
             texts: the texts, none of them empty.

@@ -44,7 +44,7 @@ from rewardstack.transport.message import Message
 TRIAL_MESSAGE = "This is a test of the interface, with nothing to judge. Give the lowest verdict."
 """User message of a trial request, which tests whether a server supports the fields of a request."""
 TRIAL_SHARE = 0.15
-"""Maximum share of the remaining time that a trial request may take."""
+"""Maximum share of the caller's remaining time that a trial request may take."""
 TRIAL_TOKENS = 16
 """Maximum length of the reply to a trial request, in tokens. A few suffice: servers reject fields before generating."""
 NO_TRIAL = math.inf
@@ -73,9 +73,9 @@ class Calls:
         self._next_trial: LruCache[Hashable, float] = LruCache(MAX_SERVERS)
 
     def is_accepted(self, plan: Plan, model: Model) -> bool:
-        """Return whether the judge is known to accept the plan's fields, so that it needs no trial request.
+        """Return whether the judge is known to accept the fields of the plan's requests, so that no trial is needed.
 
-        This is known if the server is recognized, or if it has answered a request with the same fields.
+        This is known if the dialect is not a guess, or if the judge has answered a request with the same fields.
         """
         return not model.dialect.is_guessed or self._next_trial.get(_trial_key(plan, model)) == NO_TRIAL
 

@@ -1,8 +1,7 @@
 """Select the parts of a sample that a judge sees: the task, and the last reply or all turns of the response.
 
 Each turn of a conversation is fenced (`fences`). Turns in the response that the policy did not write, such as tool
-output, are marked "not the candidate's words". The policy's reasoning is omitted unless `hide_reasoning` is
-false.
+output, are marked "not the candidate's words". The policy's reasoning is shown only if `hide_reasoning` is false.
 """
 
 from __future__ import annotations
@@ -232,9 +231,9 @@ def _parse_response(item: Item, *, hide: bool) -> Turns:
 def _select_trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Turns:
     """Return the turns of the response.
 
-    If the item's response has several turns, return these. Otherwise, return the turns in `messages` after the task or,
-    if `messages` does not start with the task, all turns from the policy's first turn on. If these turns do not end
-    with the last reply, append it (if it is not empty).
+    If the item's response has several turns, return them. Otherwise, take the turns of `messages` after the task. If
+    `messages` does not start with the task, take all turns from the policy's first turn on. If the last reply is not
+    empty, and these turns do not end with it, append it.
     """
     if item.messages is not None and len(turns := _parse_response(item, hide=hide)) > 1:
         return turns

@@ -1,4 +1,4 @@
-"""Compute the maximum usage of verdicts before they are requested.
+"""Compute the maximum usage of verdicts before they are requested; retries are not included.
 
 Prompt tokens are counted by the judge's `/tokenize`, or estimated from the length of the prompts.
 """

@@ -30,7 +30,7 @@ class Dialect:
     """The optional fields of requests to a judge.
 
     Args:
-        constraint: how a request constrains a short reply. `structured_outputs`, `guided_regex` and `regex` are the
+        constraint: how a request constrains the reply's form. `structured_outputs`, `guided_regex` and `regex` are the
             request fields with these names. `regex_format` is a `response_format` with a regular expression, and
             `json_schema` is a `response_format` with a JSON schema. Empty for no constraint.
         label_lookup: whether label probabilities are read by token ID (`ids`) or from the most likely tokens (`top`);
@@ -92,7 +92,7 @@ _WEAKER_CONSTRAINT: Mapping[ReplyConstraint, ReplyConstraint] = {
     "json_schema": "",
     "": "",
 }
-"""Maps each constraint to the constraint that replaces it if the server rejects its field; empty for no constraint."""
+"""Maps each constraint to its replacement if the server rejects the constraint's field; empty for no constraint."""
 _CONSTRAINT_FIELD: Mapping[ReplyConstraint, str] = {
     "structured_outputs": "structured_outputs",
     "guided_regex": "guided_regex",

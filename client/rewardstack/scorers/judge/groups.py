@@ -2,8 +2,8 @@
 
 Samples with the same `data_source` and `group_id` are a group. Without `group_id`, samples with the same `data_source`,
 problem and references are a group. The batcher collects each group as one batch. Usually all members of a batch come
-from one call. If `group_size` is set and the judge waits for other calls, they can come from all calls of this process.
-See `docs/groups.md`.
+from one call. If `group_size` is set and the judge waits for other calls, members can come from all calls of this
+process. See `docs/groups.md`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Member(NamedTuple):
     Args:
         plan: the plan that would judge the sample alone.
         group: hash that identifies the group (`group_name`).
-        size: the declared number of members; None if all members are in the same call.
+        size: the declared number of members; None if it is not declared, so that the group is the members in one call.
         rollout: the member's number in the group; None if it has none.
     """
 

@@ -31,9 +31,8 @@ class ImageReader:
     """Collects the images of one sample, in the order in which the judge sees them.
 
     Args:
-        extra: the sample's `extra_info`. Message parts without image data only mark where an image belongs. The field
-            `images` has the images for these parts, in order, followed by images without a part. If `images` is false,
-            the judge sees no images.
+        extra: the sample's `extra_info`. The field `images` has one image for each message part without image data, in
+            order, and may have further images after these. If `images` is false, the judge sees no images.
         allow_urls: whether an image may be a web URL, which the judge's server then fetches.
     """
 

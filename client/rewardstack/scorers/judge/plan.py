@@ -74,9 +74,9 @@ class Plan(NamedTuple):
         return self.options.template.render(self.shown.problem, reference, self.shown.candidate, listing)
 
     def valid_answers(self, criteria: Rubric = ()) -> Answers:
-        """Return the valid answers to each criterion of a rubric; empty for other verdicts.
+        """Return the valid answers to each of `criteria` if the verdict is `rubric`, else an empty tuple.
 
-        If the judge compares the candidates in a list, return `GRADES` for each candidate instead.
+        In a listwise comparison, return `GRADES` for each candidate instead.
         """
         if self.compared and not self.options.labels:
             return (GRADES,) * self.compared
@@ -153,7 +153,7 @@ def cache_key(plan: Plan, model: Model, revision: str, run_id: str, name: str = 
     criteria_text = [repr(tuple(map(tuple, plan.rubric)))] if plan.rubric else []
     prefix = _key_prefix(options, model, revision, scope, name)
     shown = plan.shown
-    # The texts do not say what they are: an image URL can equal a reference, or a conversation a single message.
+    # The key needs the kinds, because texts of different kinds can be equal, such as an image URL and a reference.
     kinds = bool(shown.task), bool(shown.trace), len(shown.images)
     shape = [repr(kinds)] if any(kinds) else []
     texts = shown.problem, shown.candidate, *plan.references, *criteria_text, *shown.images

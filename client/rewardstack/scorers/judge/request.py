@@ -21,10 +21,10 @@ REMINDER = "\n\nYour reply to this could not be read, so reply once more. "
 description of the reply format."""
 DECIMALS = "with three decimals"
 TOKENS_PER_CRITERION = 8
-"""Number of tokens to allow for the answer to a criterion of a rubric."""
+"""Number of tokens to allow for the answer to a criterion of a rubric, or for the score of a compared candidate."""
 LINE_NAME = re.compile("([A-Z]+): ")
-"""Matches the name of a reply line, such as `CORRECTNESS`, in the `pattern` of a template. In a JSON reply, this is the
-name of a member."""
+"""Matches the name of a reply line, such as `CORRECTNESS`, in the `pattern` of a template. In a JSON reply, a
+member has this name."""
 REQUIRED_FIELDS = frozenset({"model", "messages", "stream"})
 """Fields of a request that are never omitted."""
 
@@ -72,8 +72,7 @@ def make_frame(
         vote: index of the vote, which is added to the seed.
         label_ids: token IDs whose probabilities are requested; empty if probabilities are not read by token ID.
         dialect: the dialect of the server.
-        answers: the valid answers for each criterion of a rubric, or for each candidate of a compared list
-            (`Plan.valid_answers`); empty for all other judges.
+        answers: the result of `Plan.valid_answers`, which is empty except for rubrics and listwise comparisons.
     """
     system = system_message(reply_instructions(options, dialect, answers), options.system_prompt)
     messages = [{"role": "system", "content": system}] if system.strip() else []
@@ -152,7 +151,7 @@ def _text_sampling_fields(options: Options, vote: int, dialect: Dialect, answers
 
 
 def _constraint_fields(pattern: str, dialect: Dialect, answers: Answers) -> dict[str, Any]:
-    """Return the field that constrains a reply to `pattern`, a regular expression, or to an equivalent schema."""
+    """Return the request field that constrains the reply, by `pattern` or by a JSON schema; empty for no constraint."""
     if dialect.constraint == "structured_outputs":
         return {"structured_outputs": {"regex": pattern}}
     if dialect.constraint in ("guided_regex", "regex"):

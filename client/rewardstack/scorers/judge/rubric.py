@@ -73,8 +73,8 @@ class Criterion(NamedTuple):
     """One criterion of a rubric.
 
     Args:
-        name: name of the criterion, also in the score's `parts`: the name in the sample, or the criterion's number if
-            that name is missing, invalid, or also the name of another criterion.
+        name: name of the criterion in the score's `parts`: the name that the sample gives it or, if this name is
+            missing, reserved, a number or not unique, the criterion's number.
         text: the text of the criterion, in one line.
         points: points for a response that meets the criterion; below 0 for an undesired property.
         choices: texts of the choices from worst to best; empty for a criterion that is answered with yes or no.

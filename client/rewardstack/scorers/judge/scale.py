@@ -115,8 +115,8 @@ def find_scale(text: str, declared: Scale | None) -> Scale:
 def _mentioned_scales(text: str, *, with_criteria: bool) -> set[Scale]:
     """Return the ranges in a template that may be the range of the verdict; empty if there are none.
 
-    These are the ranges in sentences with the word REWARD, or else those in other sentences that may describe the
-    verdict, or else the range of the template's list of grades.
+    They are from the first of these sources that has any: sentences with the word REWARD, other sentences that may
+    describe the verdict, the template's list of grades.
 
     Args:
         text: the text of the template.

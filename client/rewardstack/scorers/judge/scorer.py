@@ -264,8 +264,8 @@ class Judge(Relayable[Plan]):
     def batch(self, sample: Plan) -> BatchKey:
         """Return a batch key: one sample per batch; samples with the same problem are sent one after another.
 
-        At most `batch_size` samples are in flight; by default, one per connection. A judge with a rate limit has no
-        default maximum, because samples that wait for the rate limit do not time out.
+        At most `batch_size` samples are in flight; by default, one per connection. With a rate limit, the default is no
+        maximum, because samples that wait for the rate limit count as in flight, but do not time out.
         """
         destination, size = sample.destination, sample.options.batch_size
         width = size or (math.inf if self._rate else len(destination.urls) * self._settings.max_connections)

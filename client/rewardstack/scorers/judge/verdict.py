@@ -54,7 +54,7 @@ class Verdict(NamedTuple):
     Args:
         value: the verdict from 0 to 1; can be below 0 for a rubric that is not clipped.
         note: the score's `reason`; may be empty.
-        label_mass: total probability of the labels; None unless the verdict is read from probabilities.
+        label_mass: total probability of the labels; None if the verdict is not read from probabilities.
         agreement: for several votes, the share of the votes with the most frequent value. For a comparison, the share
             of the pairs with the same winner in both orders. None if unknown.
         parts: the parts of the score of a rubric or comparison; None for other verdicts.
@@ -77,7 +77,7 @@ class UnreadableError(ReplyError):
 def parse_verdict(text: str, scale: Scale, *, truncated: bool = False) -> float:
     """Return the verdict in a reply, as a number from 0 to 1.
 
-    It is read from the last `REWARD:` line. A reply without such a line can have the verdict in a JSON object.
+    The verdict is read from the last `REWARD:` line. Without such a line, it is read from a JSON object.
 
     Args:
         text: the reply; reasoning in it ends with `</think>`.

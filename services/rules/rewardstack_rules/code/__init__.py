@@ -1,24 +1,25 @@
 """Run the policy's program against tests, for the reward function `code`.
 
-    runner (`runner`: tests, comparison, verdict) ─ launcher (`inside.launcher`, a warm interpreter) ─ candidate
+    runner (module `runner`) ── launcher (module `inside.launcher`) ── candidate, the process that runs the program
 
-A runner is an isolated process (package `isolation`); there is one per core. It starts a launcher, and passes to it
-memory files: the program, the program's input, and an empty file for the output. For each test, the launcher forks a
-confined process (package `confinement`). This process, the candidate, runs the program; it never gets the test's
-expected output.
+A runner is an isolated process (package `isolation`) that reads the tests, compares outputs and decides the verdict; by
+default, there is one per core. It starts a launcher, and passes it memory files (memfd_create(2)): the program, the
+program's input, and an empty file for the output. For each test, the launcher forks a candidate, a confined process
+(package `confinement`) that runs the program. A candidate never gets the test's expected output.
 
 Tests that are programs themselves run in a second confined process, the tester (`inside.tester`), which calls the
-candidate's functions over a socket that carries only plain values. Some rows of data sets have a checker (`checking`),
-a program that decides whether an output is right. It runs in a process like the candidate's, and gets three files: the
+candidate's functions over a socket that carries only plain values. Some data sets have checkers (`checking`): programs
+that decide whether an output is right. A checker runs in a process like the candidate's, and gets three files: the
 input, the expected output and the candidate's output.
 
 Programs in compiled languages (`languages`) are built once per sample (`building`): a separate launcher runs the
 compiler, confined to a folder. Candidates then run the executable.
 
-If SANDBOX_FUSION_URL is set, `fusion` replaces the launcher: for each process, SandboxFusion runs `inside.driver`,
-which runs the program.
+If SANDBOX_FUSION_URL is set, `fusion` replaces the launcher: for each process that a launcher would fork, a
+SandboxFusion server runs `inside.driver`, which runs the program.
 
-The package `inside` runs under the interpreter of CODE_PYTHON and needs only the standard library.
+The package `inside` needs only the standard library, because CODE_PYTHON or SandboxFusion decides which interpreter
+runs it.
 """
 
 RUNNER_VERSION = "4"

@@ -43,7 +43,7 @@ class Turns:
     def alone(self) -> Iterator[None]:
         """Hold the exclusive lock: run a test while no other runner runs one.
 
-        Call this within `together`, whose shared lock is released meanwhile.
+        Call this within `together`. Its shared lock is released during this block, and acquired again afterwards.
         """
         fcntl.flock(self._running, fcntl.LOCK_UN)
         fcntl.flock(self._gate, fcntl.LOCK_EX)

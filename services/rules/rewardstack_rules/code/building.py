@@ -69,7 +69,7 @@ class Builder:
         Raises:
             ConfigError: there is no compiler, or it cannot be used here.
             LauncherDiedError: the compiler's launcher died.
-            SandboxError: the compiler could not be confined.
+            SandboxError: the compiler could not be confined; or while it built `PROBE`, it was killed or could not run.
         """
         if not LANGUAGES[language].source:
             return Program("script", source)

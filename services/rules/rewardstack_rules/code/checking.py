@@ -11,7 +11,7 @@ import math
 from rewardstack_rules.code.comparison import NUMBER
 
 SECONDS = 10.0
-"""CPU limit of a checker for one output, in seconds. For all outputs of a sample together, it is CODE_TIMEOUT."""
+"""CPU limit of a checker for one output, in seconds. The limit for all outputs of a sample is CODE_TIMEOUT."""
 MEMORY = 1 << 30
 WORDS = {"true": 1.0, "false": 0.0}
 ACCEPTED, REJECTED = 0, (1, 2, 4, 7, 8)

@@ -1,8 +1,8 @@
 """Find the fenced blocks and the program in a response.
 
-The program is the content of the last closed block with the language's tag. If there is no such block, blocks whose
-fences share a line with other text are searched, too. If none of them has the tag, or if the block is blank, the
-program is the content of the last closed block without a tag.
+The program is the content of the last closed block with the language's tag. If there is none, the search also includes
+blocks whose fences share a line with other text. If still no block has the tag, or if the block with the tag is blank,
+the program is the content of the last closed block without a tag.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def extract_code(response: str, language: str, how: str) -> str:
     Args:
         response: the policy's text; reasoning before the answer is ignored.
         language: a key of `languages.LANGUAGES`.
-        how: `fence` for the program in a fence, or `response` if the whole answer is the program.
+        how: `fence` if the program is in a fenced block, or `response` if the whole answer is the program.
     """
     answer = split_reasoning(response)[1]
     if how == "response":

@@ -135,7 +135,7 @@ def read_tests(text: str) -> Problem:
     """Return the tests of a ground truth.
 
     Args:
-        text: JSON, or a test program.
+        text: JSON, LiveCodeBench's compressed JSON, or a test program.
 
     Raises:
         TestsError: the format is unknown, or the tests cannot be run here.
@@ -166,7 +166,7 @@ def _load(text: str) -> Any:
 def _decompress(text: str) -> str:
     """Return the JSON text in base64-encoded, zlib-compressed data. The compressed data may be a pickle of the text.
 
-    The size of the text is limited. A pickle is parsed without running it.
+    The size of the text is limited. A pickle is parsed, not loaded.
     """
     try:
         packed = base64.b64decode(text, validate=False)

@@ -37,7 +37,7 @@ SENT = (
     *(f"code/inside/{name}.py" for name in ("driver", "processes", "programs", "values")),
     "isolation/process.py",
 )
-"""Modules of the driver, which each request contains."""
+"""Modules that the driver needs; each request contains them."""
 ARCHIVE, TASK = "rewardstack.zip", "task.json"
 KEPT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 """Environment variables that programs inherit from SandboxFusion."""

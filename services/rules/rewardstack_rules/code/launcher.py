@@ -192,7 +192,7 @@ class LocalLauncher:
 
         Raises:
             LauncherDiedError: the launcher died.
-            SandboxError: a process could not be confined.
+            SandboxError: a process could not be forked or confined.
         """
         assert self._control is not None
         try:
@@ -213,7 +213,7 @@ class LocalLauncher:
 class _Watch:
     """Runs and watches the processes of one test.
 
-    Processes are killed as `starved` if they do not end within about `STARVED` times their CPU limit.
+    Processes are killed as `starved` if they run longer than `STARVED * (their highest CPU limit + START)` seconds.
 
     Args:
         control: the socket to the launcher.

@@ -42,8 +42,9 @@ class Confinement:
         allow: names of system calls, or of groups of them (`syscalls.GROUPS`), to allow in addition.
         files: additional files and folders that the process can read, and write if `write` is allowed.
         only: files and folders that the process can read besides `files`, and execute if `programs` is allowed. None
-            means system files; the process can then also read installed Python code. With a list, the process can
-            create pairs of stream sockets, which asyncio needs, but cannot make the kernel kill it with SIGKILL.
+            means system files and, only to read, installed Python code. A list also changes the allowed system calls:
+            the process can create pairs of stream sockets, which asyncio needs, but cannot set a timer or a limit by
+            which the kernel would kill it with SIGKILL.
         without: names of system calls to refuse.
 
     Raises:

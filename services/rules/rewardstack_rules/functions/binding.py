@@ -66,9 +66,9 @@ class BoundFunction:
     Args:
         evaluate: scores a response.
         needs_reference: whether a sample without a reference is unscored.
-        fields: the fields of `extra_info` that the function reads. `*` means all except server fields
-            (`wire.is_server_field`); server fields that are parameters are listed after it. If the function reads
-            `data_source`, that is also listed, because it usually belongs to the sample itself, not to `extra_info`.
+        fields: the fields of `extra_info` that the function reads. `*` means all fields except those that only the
+            server's settings may set (`wire.is_server_field`); if some of these are parameters, they are listed after
+            `*`. `data_source` is listed if the function reads it, although it usually is a field of the sample itself.
         field_parameters: the fields of `extra_info` that are parameters of the function.
     """
 

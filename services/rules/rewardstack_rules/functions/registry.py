@@ -30,8 +30,9 @@ class Rule:
             name misspells one of them, the reason of its score has a hint.
         range: the lowest and the highest value that the function returns.
         isolated: whether the function runs in a process that can be killed.
-        confined: whether that process is confined: it can read only code, and cannot use the network, start programs or
-            write files. For a custom function, REWARD_FUNCTIONS_FILES and REWARD_FUNCTIONS_ALLOW can permit more.
+        confined: whether the process of an isolated function is confined: it can read only code, and cannot use the
+            network, start programs or write files. For a custom function, REWARD_FUNCTIONS_FILES and
+            REWARD_FUNCTIONS_ALLOW can permit more.
         is_custom: whether this is a custom function, not a built-in one.
         runs_programs: whether the function runs the policy's programs.
         verifier: the rule as a `Verifier`; None if the rule does not use the math verifier.

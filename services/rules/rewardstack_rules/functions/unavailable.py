@@ -81,7 +81,7 @@ def slime_sample(values: Mapping[str, Any]) -> Any:
             sample = sys.modules[module].Sample(**values)
             sample.__class__ = _guarded(type(sample), values)
             for name in vars(type(sample)):
-                vars(sample).pop(name, None)  # a default value, which would hide the field that raises
+                vars(sample).pop(name, None)  # remove default values, which would hide the fields that raise
             return sample
     return _SampleWithoutSlime(**values)
 

@@ -70,8 +70,8 @@ def reward_function(
         name: the name in `data_source` and `reward_type`; by default the name of the function or class, or for other
             callables the name of the variable.
         range: the lowest and the highest value that the callable returns.
-        confined: whether to run the callable in a process that cannot use the network, start programs or write files,
-            unless REWARD_FUNCTIONS_ALLOW permits it.
+        confined: whether to run the callable in a confined process. Such a process can use the network, start programs
+            or write files only if REWARD_FUNCTIONS_ALLOW permits it.
     """
     variables = sys._getframe(1).f_globals
 

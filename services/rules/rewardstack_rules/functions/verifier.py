@@ -22,7 +22,7 @@ class Verifier:
 
     Args:
         select_text: the first step; returns the part of a response in which the verifier looks for the answer.
-        make_outcome: the last step; returns the outcome for a response and the verifier's verdict on that part.
+        make_outcome: the last step; returns the outcome for a response and the verifier's verdict on the selected part.
         is_marked: whether the rule's format marks the answer. If it does, the option `extraction` is ignored.
     """
 
@@ -33,8 +33,9 @@ class Verifier:
     def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         """Return the outcome of a response, without a time limit.
 
-        A server usually does the three steps itself. Only for long responses, for samples without references, and after
-        an unexpected error in one of the steps, it calls this method in an isolated process.
+        A server usually runs the three steps separately, and moves only slow comparisons to an isolated process. It
+        calls this method, in an isolated process, only for long responses, for samples with no references or too many,
+        and after an unexpected error in one of the steps.
 
         Args:
             response: the policy's text.

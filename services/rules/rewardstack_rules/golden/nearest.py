@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 SKETCH = 64
-"""Maximum number of hashes per question. In the index, each of them takes 4 bytes, and each distinct hash 12 more."""
+"""Maximum number of hashes per question. The index takes 4 bytes for each, and 12 more for each distinct hash."""
 MAX_VISITS = 50_000
 """Approximate maximum number of index entries that one search reads. It reads the entries of rare hashes first."""
 CANDIDATES = 32
@@ -37,8 +37,8 @@ class NearestQuestion:
 
     Args:
         questions: the questions, without duplicates.
-        threshold: minimum similarity, from 0 to 1. Similarity is `rapidfuzz.fuzz.ratio` / 100: 1 minus the share of
-            characters that must be inserted or deleted to turn one text into the other.
+        threshold: minimum similarity, from 0 to 1. Similarity is `rapidfuzz.fuzz.ratio` / 100: 1 minus the share of the
+            characters of both texts that must be inserted or deleted to turn one text into the other.
     """
 
     def __init__(self, questions: Sequence[str], threshold: float) -> None:

@@ -1,7 +1,7 @@
 """Find the answer to a prompt in three steps.
 
 The first step looks for a question that equals the prompt, the second for a question that differs only in white space,
-and the third for the most similar question.
+and the third for the most similar questions.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def on_starting(server: Any) -> None:
 
 
 def when_ready(server: Any) -> None:
-    """Start the reloader, if there is one, once the master listens."""
+    """Start the reloader if `RELOAD=on`, now that the master listens."""
     if _settings.reload:
         server.reloader.start()
 
@@ -78,7 +78,7 @@ def when_ready(server: Any) -> None:
 def _check_reward_type(server: Any) -> None:
     """Exit with a message if REWARD_TYPE is unknown. Without this check, each worker would log a traceback.
 
-    A forked process checks a type that is not built in, so that the master does not load custom functions and routes.
+    If the type is not built in, a forked process checks it, so that the master loads no custom functions and routes.
     """
     if is_built_in(_settings):
         return

@@ -58,7 +58,8 @@ class Connection(TConn):
     def is_ready(self) -> bool:
         """Read the bytes that have arrived; return whether a thread should handle the request now.
 
-        This is the case if the request is complete, the buffer is full, or the client has closed the connection.
+        This is the case if the request is complete, if the buffer is full, or if the client waits for `100 Continue` or
+        has closed the connection.
         """
         ended = False
         if len(self.received) < BUFFER:
@@ -103,7 +104,7 @@ class Connection(TConn):
         """Close the connection immediately, even if `graceful` is True.
 
         A graceful close would read the rest of a refused request, and block the event loop. The module `connection` has
-        already read it.
+        already read that rest.
         """
         self.due = 0.0
         super().close()
@@ -201,7 +202,7 @@ class Worker(ThreadWorker):
         answered.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
 
     def finish_request(self, conn: Connection, done: Future[Any]) -> None:
-        """End a request, and wait for the next request of the connection. Its first bytes may already have arrived."""
+        """End a request, and wait for the connection's next request, whose first bytes may already have arrived."""
         conn.restore_buffered()
         super().finish_request(conn, done)
         if conn.received and self.keepalived_conns and self.keepalived_conns[-1] is conn:
@@ -213,7 +214,7 @@ class Worker(ThreadWorker):
         return super().handle(conn)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Log and end a request that failed or is not HTTP. Do nothing if its client is too slow."""
+        """Log and end a request that failed or is not HTTP. Do nothing if it failed because of slow clients."""
         if not isinstance(exc, (ApiError, OverloadError)):
             super().handle_error(req, client, addr, exc)
             linger(client)

@@ -21,7 +21,7 @@ def health() -> Response:
 def ready() -> Response:
     """Return 200 if the server has rules and the isolated processes answer, else 503. `checks` has the details.
 
-    A third check, `places`, is false if another slow request of some client would be refused
+    A third check, `places`, is false while slow requests of at least one client would be refused
     (`WaitingRequests.is_full`). The server is ready even then, because it still answers fast requests.
     """
     here = context()

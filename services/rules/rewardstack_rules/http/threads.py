@@ -62,7 +62,7 @@ class Threads:
         """Do nothing: gunicorn's worker waits for requests in flight, and the threads end with the process."""
 
     def _start(self) -> None:
-        """Wake an idle thread, or start a new one. The caller updates `_free`, except if a thread cannot be started."""
+        """Wake an idle thread, or start one. The caller has already taken it from `_free`; on failure, put it back."""
         if self._idle:
             self._idle -= 1
             self._wake.put(None)

@@ -1,7 +1,7 @@
 """Limit the number of slow requests: those that wait for judges, embedding servers or isolated processes.
 
-While it waits, a slow request does not count toward REWARD_THREADS (`Threads.lend_thread`). Otherwise, a hanging judge
-or a queue for isolated processes would use up the threads, and block all other requests.
+While it waits, a slow request does not count toward REWARD_THREADS (`Threads.lend_thread`). Otherwise, requests that
+wait for a hanging judge or for busy isolated processes would use up the threads, and block all other requests.
 """
 
 from __future__ import annotations

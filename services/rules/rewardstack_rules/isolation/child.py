@@ -39,7 +39,7 @@ def become_child(
         config: the child's limits.
         entry: the function to call.
         confinement: confinement of the child; None if it is not confined.
-        zygote: process id of the zygote, its parent.
+        zygote: process id of the zygote, which is the child's parent.
     """
     die_with_parent(zygote)
     os.dup2(sock.detach(), SOCKET_FD)

@@ -77,7 +77,7 @@ class Child(FrameConnection):
         shared: whether tenants share the child.
 
     `tenant` is the owner of the child's tasks, None before the first task and for a shared child. `taken_at` is the
-    time when the first task of this tenant started, `freed_at` the time when the last task ended.
+    time when the first task of this tenant started, `freed_at` the time when the child last became idle.
     """
 
     def __init__(self, ident: int, pool: ChildPool, owner: ChildOwner, limit: int, shared: bool = False) -> None:

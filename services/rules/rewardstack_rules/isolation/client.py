@@ -71,7 +71,7 @@ class Connection(FrameConnection):
 
 
 class _Link:
-    """The connection of one event loop, and the lock that ensures that it is opened only once."""
+    """The connection of one event loop, and a lock that keeps its tasks from opening two connections."""
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
@@ -107,10 +107,14 @@ class IsolationClient:
             tenant: owner of the task; only a shared child runs tasks of more than one tenant.
 
         Returns:
-            The dict that the entry returned, or a dict with the key `error`. The error is `timeout`, `killed` (the
-            child ran out of memory, crashed in native code, or sent an invalid result), `oversize` (the task exceeds
-            `max_frame_bytes`), `unwritable` (the task is not JSON) or `raised` (the entry raised an exception). For the
-            last three errors, the dict also has the key `message`.
+            The dict that the entry returned, or a dict with the key `error`. The values of `error` are listed here; for
+            the last three, the dict also has the key `message`.
+
+            - `timeout`: the task ran for too long.
+            - `killed`: the child ran out of memory, crashed in native code, or sent an invalid reply.
+            - `oversize`: the task exceeds `max_frame_bytes`.
+            - `unwritable`: the task is not JSON.
+            - `raised`: the entry raised an exception, or returned something that is not a dict, not JSON or too large.
 
         Raises:
             ConfigError: the timeout is not a positive number, or the entry cannot be run.

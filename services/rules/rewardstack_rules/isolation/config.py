@@ -29,8 +29,8 @@ class IsolationConfig:
         memory_bytes: bytes of address space that a child may add after the fork. If a child's peak memory grows by
             more than a quarter of this limit, the result of the current task is discarded and the child ends.
         tasks_per_child: number of tasks after which a child is replaced.
-        growth_bytes: growth of a child's peak memory, in bytes, after which the child is replaced. Above an eighth of
-            `memory_bytes`, this eighth is used instead.
+        growth_bytes: growth of a child's peak memory, in bytes, after which the child is replaced. If this is more than
+            an eighth of `memory_bytes`, the eighth is used.
         max_frame_bytes: maximum size of a task or a result as JSON, in bytes.
         confined: whether `confinement.Confinement` limits children, if the kernel supports it.
         allow: names of additional system calls, or of groups of them, that confined children may use.

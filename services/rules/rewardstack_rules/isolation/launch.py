@@ -64,7 +64,7 @@ class SupervisorHandle:
 
         Raises:
             ConfigError: the entry cannot be run; the message has the reason.
-            UnreachableError: the supervisor did not start within `START_SECONDS`.
+            UnreachableError: the supervisor died while it started, or did not start within `START_SECONDS`.
         """
         with self._lock():
             if self._answers():
@@ -151,9 +151,9 @@ _handles: dict[IsolationConfig, SupervisorHandle] = {}
 def start_supervisor(config: IsolationConfig) -> SupervisorHandle:
     """Start the supervisor for this configuration, unless this process or a parent has started it.
 
-    Call this in the process that forks the server processes (gunicorn's `on_starting`). They inherit the handle and
-    share one supervisor, which ends when the last of these processes ends. A server with a single process need not call
-    this function.
+    Call this in the process that forks the server processes (gunicorn's `on_starting`). The server processes
+    inherit the handle and share one supervisor, which ends when the last of these processes ends. A server with a
+    single process need not call this function.
 
     Args:
         config: the entry and the limits.

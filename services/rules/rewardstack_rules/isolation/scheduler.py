@@ -294,7 +294,7 @@ class Scheduler:
         return sum(child.pool is pool for child in self._children.values())
 
     def _fill(self) -> None:
-        """Start the children that the fast pool lacks, and one slow child for each task in the slow queue."""
+        """Fill the fast pool. Start one slow child per task in the slow queue, as far as the slow pool has room."""
         if not self._zygote_ready or self._pausing:
             return
         for _ in range(self._config.fast - self._count(ChildPool.FAST)):

@@ -1,4 +1,4 @@
-"""Detect hung processes. A process is hung if a signal has stopped it, or if it is stuck in its code or in the kernel.
+"""Detect hung processes. A process is hung if a signal has stopped it, or if its code or a system call never returns.
 
 `Watchdog` counts the ticks in which a process sends no heartbeat. The supervisor watches its zygote. The process that
 forked the supervisor (`fork_watched`) watches the supervisor, and kills it if it hangs.

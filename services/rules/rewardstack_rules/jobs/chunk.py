@@ -4,7 +4,7 @@
 | --- | --- |
 | every sample has a score | committed |
 | some samples are `failed` | postponed; then only these are scored again; after the last retry, committed |
-| the run's budget is used up | committed; samples that were not scored for this reason are `failed` |
+| the run's budget for models is used up | committed; samples that were not scored for this reason are `failed` |
 | a sample is malformed | the sample is `unscored`; the others are scored |
 | scoring a sample raises, or the sample cannot be read | the sample is `failed`; the others are scored |
 | a sample may wait for a model or a program | scored in a free background thread, else sent to `MODEL_QUEUE` |
@@ -117,7 +117,7 @@ def _work(context: WorkerContext, chunk: Chunk) -> None:
 
 
 def _replies(context: WorkerContext, chunk: Chunk, is_wanted: IsWanted) -> tuple[list[Record], bool]:
-    """Return a reply (a score as JSON) for each sample of the chunk, and whether the run's budget is used up."""
+    """Return a reply (a score as JSON) for each sample of the chunk, and whether the budget for models is used up."""
     requests, over_budget = list(chunk.pending.values()), False
     try:
         if chunk.deaths >= MAX_DEATHS:
@@ -134,7 +134,7 @@ def _replies(context: WorkerContext, chunk: Chunk, is_wanted: IsWanted) -> tuple
 def _score(
     evaluator: Evaluator, requests: Sequence[Request], tenant: str, is_wanted: IsWanted
 ) -> tuple[list[Score], bool]:
-    """Return the scores, and whether the run's budget is used up. Bisect the samples to isolate one that raises."""
+    """Return the scores, and whether the budget for models is used up. If scoring raises, score each half again."""
     try:
         return evaluator.score(requests, limit=None, tenant=tenant, is_wanted=is_wanted), False
     except AbandonedError:

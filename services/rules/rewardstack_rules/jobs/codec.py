@@ -30,7 +30,7 @@ def pack_input(requests: Sequence[Request]) -> bytes:
 
 
 def unpack_input(data: bytes | None, size: int) -> list[Sample]:
-    """Return the samples that `pack_input` packed.
+    """Return the samples that `pack_input` packed, with `LOST` in place of unreadable ones.
 
     Args:
         data: the bytes; None if the queue has none.
@@ -40,7 +40,7 @@ def unpack_input(data: bytes | None, size: int) -> list[Sample]:
 
 
 def pack_partial(done: Mapping[int, Mapping[str, Any]]) -> bytes:
-    """Return replies for some of a chunk's samples as bytes; `done` maps positions in the chunk to replies."""
+    """Return replies (scores as JSON) for some of a chunk's samples as bytes; `done` maps positions to replies."""
     return zlib.compress(json.dumps({str(at): reply for at, reply in done.items()}).encode(), LEVEL)
 
 
@@ -64,7 +64,7 @@ def result_line(index: int, reply: Mapping[str, Any]) -> bytes:
 
 
 def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
-    """Return the lines that `pack_result` packed, with line breaks. A `failed` line replaces an unreadable one.
+    """Return the lines that `pack_result` packed, with line breaks. Unreadable lines get the status `failed`.
 
     Args:
         data: the bytes.
@@ -110,7 +110,7 @@ def _line(record: Any) -> bytes:
 
 
 def _unpack(data: bytes | None, size: int, read: Callable[[bytes, int], T], lost: Callable[[int], T]) -> list[T]:
-    """Parse the lines of a chunk: call `read` with each line and its position; for lines that fail, call `lost`."""
+    """Return `read(line, position)` for each line of a chunk; if the line is missing or invalid, `lost(position)`."""
     try:
         lines = zlib.decompress(data or b"").split(b"\n")
     except zlib.error:

@@ -73,7 +73,7 @@ class Delivery:
         ]
 
     def send(self, chunks: Iterable[ChunkId]) -> None:
-        """Put chunks into `QUEUE`. It is harmless to queue a chunk twice."""
+        """Put chunks into `QUEUE`. Queueing a chunk twice is harmless, because only one worker can claim it."""
         chunks = iter(chunks)
         while batch := list(islice(chunks, BATCH)):
             self.queues[0].enqueue_many([self._entry(job_id, number) for job_id, number in batch])

@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 PREFIX = "rewardstack:jobs"
 ENDED = "ended"
-"""Last part of the Redis key for the list of a tenant's ended jobs. The job that ended last is first."""
+"""Last part of the Redis key for the list of a tenant's ended jobs, the most recently ended first."""
 OPEN = f"{PREFIX}:open"
 """A hash from job ids to tenants, for the jobs that have not ended."""
 STARTED = f"{PREFIX}:started"
@@ -16,7 +16,7 @@ STARTED = f"{PREFIX}:started"
 COUNTS = f"{PREFIX}:counts"
 """A hash of counters over all jobs and workers."""
 SWEEP = f"{PREFIX}:sweep"
-"""The lock of the worker that searches for lost chunks (`sweeper`)."""
+"""A key that expires after `sweeper.INTERVAL` seconds. Only the worker that sets it searches for lost chunks."""
 WORKERS = f"{PREFIX}:workers"
 """A sorted set of workers, by the time of their last heartbeat."""
 SILENCE = 30.0
@@ -24,7 +24,7 @@ SILENCE = 30.0
 
 
 def new_job_id() -> str:
-    """Return an unguessable job id. RQ accepts only letters, digits, `_` and `-`."""
+    """Return an unguessable job id in hexadecimal. RQ's ids contain it, and allow only letters, digits, `_` and `-`."""
     return secrets.token_hex(16)
 
 

@@ -9,7 +9,7 @@ OPEN_JOBS, QUEUE_BYTES = "REWARD_KEY_OPEN_JOBS", "REWARD_KEY_QUEUE_BYTES"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of each tenant; None for no limit.
+    """The limits of each tenant (the owner of an API key); None for no limit.
 
     Args:
         open_jobs: maximum number of jobs that have not ended.

@@ -20,9 +20,9 @@ TIMEOUT = 10.0
 """Timeout of one attempt to run a command, in seconds."""
 FULL = "the queue is full: wait for jobs to end and expire, cancel some, or raise QUEUE_MAX_MEMORY (Redis' maxmemory)"
 NOT_THERE = "; start its Redis, or correct REWARD_QUEUE_URL; if it ended, see its log, and whether its disk is full"
-"""Remedy in the error if no Redis listens at the queue's address, or if the address is unknown."""
+"""Remedy in the error if no Redis listens at the queue's address, or if its host name is unknown."""
 AWAY = "; see its log, and whether its disk is full"
-"""Hint in the error if the queue does not answer. A Redis that cannot write to its disk may exit."""
+"""Hint in the error if an established connection fails. A Redis that cannot write to its disk may exit."""
 PAUSE = 1.0
 """Maximum seconds between two attempts."""
 

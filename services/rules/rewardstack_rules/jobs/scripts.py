@@ -11,8 +11,8 @@ The keys of a job are:
 
 Each tenant has a list `ended` of its last 20 jobs that have ended. If the tenant's bytes are limited, two more keys
 measure its samples and results: `bytes`, a hash with the bytes of each job and their sum (`all`), and `held`, a sorted
-set of jobs by the time at which their data expires. A job is in both or in neither. The scripts use the clock of Redis,
-so the clocks of workers need not agree.
+set of jobs by the time at which their data expires. A job is in both keys or in neither. The scripts use the clock of
+Redis, so the clocks of workers need not agree.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ return {begun, redis.call('HGET', tries, n .. ':postponed') or '0', redis.call('
 """
 )
 """Claim a chunk. Return its number of attempts, number of postponements, input and partial result, then the start
-positions of all chunks of the job and its number of samples. Return false if the chunk cannot be claimed."""
+positions of all chunks of the job and the job's number of samples. Return false if the chunk cannot be claimed."""
 
 RENEW = (
     FINISHING
@@ -169,8 +169,8 @@ redis.call('ZADD', due, at(delay), n)
 return 1
 """
 )
-"""Release a chunk until it is due again, and store its partial result. If the partial result is empty, the attempt does
-not count. Return 0, and do nothing, if the worker does not hold the lease, or if the job has ended."""
+"""Release a chunk, set the time at which it is due again, and store its partial result. If the partial result is empty,
+the attempt does not count. Return 0, and do nothing, if the worker does not hold the lease, or if the job has ended."""
 
 COMMIT = (
     FINISHING

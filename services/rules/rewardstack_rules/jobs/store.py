@@ -24,7 +24,7 @@ from rewardstack_rules.jobs.submission import Submission
 from rewardstack_rules.settings import Settings
 
 GRACE = 30.0
-"""A chunk counts as lost if it is neither queued nor started this many seconds after the job's submission."""
+"""Seconds after a job's submission at which a chunk that is neither queued nor started counts as lost."""
 
 EXPIRED = "the job's samples expired during the upload; submit the job again, with fewer samples or a faster upload"
 KEY_CONFLICT = "the queue has an unreadable entry for this Idempotency-Key; send another key"
@@ -77,7 +77,7 @@ class JobStore:
         with redis_errors():
             is_known = bool(redis_key and self.redis.exists(redis_key))
             submission = Submission(self.redis, keys, self._chunk_size, self._limits.queue_bytes, self._group_of)
-            if is_known:  # the samples are stored and counted under another id, so compare only their digest
+            if is_known:  # an earlier job has stored and counted the samples, so compare only their digest
                 submission.read(requests)
             else:
                 self._check_open_jobs(tenant)
@@ -181,7 +181,7 @@ class JobStore:
             Blocks of JSON lines, one block per chunk. An unreadable result becomes a line with the status `failed`.
 
         Raises:
-            UnreachableError: a result is missing, or the queue does not answer.
+            UnreachableError: the queue does not answer, or a result is missing and `partial` is False.
         """
         keys = JobKeys(tenant, job_id)
         with redis_errors(), parse_errors():
@@ -194,7 +194,7 @@ class JobStore:
 
         Args:
             keys: keys of the job.
-            bounds: position of each chunk's first sample, and the number of samples.
+            bounds: position of each chunk's first sample, then the job's number of samples.
             first: position of the first sample to return.
             end: position after the last sample to return.
             partial: whether to stop at the first sample without a result, instead of raising.

@@ -21,7 +21,7 @@ from rewardstack_rules.jobs.link import FULL, RedisClient
 CHUNK_CHARACTERS = 2**22
 """Maximum number of characters of a chunk, unless a single sample or group has more."""
 UNFINISHED_SECONDS = 3600
-"""Seconds without a new chunk after which an unfinished submission expires. Its server may have died."""
+"""Seconds without a new chunk after which an unfinished submission expires, because its server may have died."""
 ENTRY_BYTES = 2048
 """Approximate memory, in bytes, that a chunk needs in the queue in addition to its samples."""
 INPUT_SHARE = 0.5
@@ -29,13 +29,13 @@ INPUT_SHARE = 0.5
 
 
 class Submission:
-    """The samples of a job that is not published (`scripts.PUBLISH`) yet.
+    """The samples of a job that `scripts.PUBLISH` has not published yet.
 
     Args:
         redis: client of the queue's Redis.
         keys: keys of the job.
         chunk_size: maximum number of samples in a chunk, unless a single group has more.
-        limit_bytes: limit of the job's tenant in the queue, in bytes; None for no limit.
+        limit_bytes: maximum bytes of all samples and results of the job's tenant in the queue; None for no limit.
         group_of: returns the group of a sample; the members of a group, which must be consecutive, are in one chunk.
     """
 
@@ -69,7 +69,7 @@ class Submission:
         """Write the samples to the queue. On an error, discard all of them.
 
         Raises:
-            RedisError: the queue refuses the samples.
+            RedisError: the queue does not answer, or refuses the samples.
             OverloadError: the queue is too full.
             LimitReached: the tenant would exceed its limit; `JobTooLarge` if this job alone exceeds the limit.
             RequestError: a group is too large, or its members are not consecutive and would be in different chunks.
@@ -83,7 +83,7 @@ class Submission:
             raise
 
     def read(self, requests: Iterable[Request]) -> None:
-        """Compute the digest of samples that the queue already has. Write nothing.
+        """Compute the samples' digest without writing them, because an earlier job has used the idempotency key.
 
         Raises:
             RequestError: as in `write`.
@@ -97,7 +97,7 @@ class Submission:
         data = pack_input(chunk)
         if self._limit_bytes is not None and self.bytes + len(data) > self._limit_bytes:
             raise job_too_large(self._limit_bytes)
-        # Each chunk restarts the expiry, so that a slow client can finish.
+        # Each chunk restarts the expiry of all chunks, so that a slow client can finish.
         arguments = [self._keys.job_id, len(self.starts), data, UNFINISHED_SECONDS, self._limit_bytes or ""]
         if not self._store_script(self._keys.script_keys(), arguments):
             raise too_many_bytes(self._limit_bytes)

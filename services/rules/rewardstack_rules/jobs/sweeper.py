@@ -14,7 +14,7 @@ from rewardstack_rules.jobs.link import RedisClient, parse_errors, redis_errors
 INTERVAL = 2.0
 """Seconds between a worker's heartbeats, and minimum seconds between two sweeps, even by different workers."""
 PICK_UP_SECONDS = 5.0
-"""A chunk that was sent again counts as lost again if it is neither queued nor started after this many seconds."""
+"""Seconds after which a chunk that was sent again, but is neither queued nor started, counts as lost again."""
 
 log = logging.getLogger(__name__)
 

@@ -46,7 +46,7 @@ MAINTENANCE_SECONDS = 60
 PAUSE = 2.0
 """Seconds before a worker that lost its connection to the queue reconnects."""
 NO_CAPACITY_SECONDS = 1
-"""Maximum seconds between two checks for a free background thread, while all of them are in use."""
+"""Maximum seconds between two checks for a free background thread while all threads are in use."""
 
 log = logging.getLogger("rewardstack_rules.jobs")
 

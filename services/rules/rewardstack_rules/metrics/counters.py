@@ -183,8 +183,8 @@ def _start_token_counters(route: str) -> None:
 def _latency_histogram(route: str) -> Histogram:
     """Return a route's latency histogram.
 
-    The first call also starts the route's counters at 0, so that Prometheus sees the first failure in a later batch as
-    an increase.
+    The first call for a route also starts its counters at 0, so that Prometheus sees the first failure in a later batch
+    as an increase.
     """
     for status in STATUSES:
         SAMPLES.labels(route, status)

@@ -23,9 +23,10 @@ START_FILE = "began"
 
 
 def make_metrics_dir(folder: str | None = IN_MEMORY) -> str:
-    """Create a directory that is removed when this process exits, and remove the directories of killed processes.
+    """Return the path of a new directory, and remove the directories that killed processes have left.
 
-    This process and its forks hold a lock on the directory, which shows that it is in use.
+    The new directory is removed when this process exits. This process and its forks hold a lock on it, which shows that
+    it is in use.
 
     Args:
         folder: the parent directory; None for the default directory of temporary files.
@@ -43,7 +44,9 @@ def make_metrics_dir(folder: str | None = IN_MEMORY) -> str:
 
 
 def clear_counts(directory: Path) -> None:
-    """Remove old counts from a directory. Call this before the processes of a server start to count in it.
+    """Remove old counts from a directory, and store the current time as the time when counting began.
+
+    Call this before the processes of a server start to count in the directory.
 
     Args:
         directory: the directory; created if it is missing.

@@ -18,7 +18,7 @@ EXPIRY = 300.0
 """Seconds without a sample after which a group expires, so that later samples of its prompt are a new group."""
 SETS, WAYS = 2048, 8
 """Number of sets, and of groups per set; 16,384 groups in total. The digest of a group selects its set. If the set
-is full, a new group replaces the group with the oldest last sample."""
+is full, a new group replaces the group that has been without a sample for the longest time."""
 SLOT = struct.Struct("<16sdddQ")
 """A group: its digest, the time of its last sample, its lowest and highest reward, and its number of samples."""
 SIZE = SLOT.size * WAYS

@@ -1,4 +1,4 @@
-"""Metrics of isolated processes. Each scrape reads them from the supervisor of these processes."""
+"""Metrics of isolated processes. Each scrape reads them from the supervisors of these processes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class IsolationCollector(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the current metrics. If the supervisor does not answer, yield only `PREFIX_up` with the value 0."""
+        """Yield the current metrics. If a supervisor does not answer, yield only `PREFIX_up` with the value 0."""
         try:
             stats: Mapping[str, int] = self._stats()
         except (RewardstackError, asyncio.TimeoutError) as error:

@@ -25,13 +25,13 @@ STEPS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 UNBOUNDED_BUCKETS = (*(-step for step in reversed(STEPS)), 0.0, *STEPS)
 """Upper bounds of the buckets of a route whose rewards have neither a minimum nor a maximum.
 
-If the rewards have only a minimum or only a maximum, the bounds outside this range are omitted, and the minimum or
-maximum is added.
+If the rewards have only a minimum, the bounds below it are omitted, and the minimum itself is added as a bound. The
+same applies to a maximum and the bounds above it.
 """
 BUCKETS = 10
-"""Number of buckets of equal width of a route with two bounds. One more bucket counts rewards at the lowest value."""
+"""Number of equally wide buckets if rewards have a minimum and a maximum. One more bucket counts the minimum itself."""
 MAX_COUNTED_REWARD = 10_000.0
-"""Rewards are clipped to ± this value before they are summed, so that the sum of squares stays exact."""
+"""Rewards are clipped to ± this value before they are summed, so that the sum of their squares stays precise."""
 TEXT = "Rewards (status ok or fallback, after shaping)"
 HISTOGRAM = "rewardstack_reward"
 

@@ -1,4 +1,4 @@
-"""The interface of counters for scoring. A server passes the module `metrics.counters`; the default counts nothing."""
+"""The interface of counters for scoring. Servers and workers use `metrics.counters`; the default counts nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Counters(Protocol):
         """Count the rewards of a batch, by route."""
 
     def count_usage(self, route: str, usage: Usage) -> None:
-        """Count the requests and tokens of a route's judge or embedding server."""
+        """Count the requests to, and tokens of, a route's judge, reward model or embedding server."""
 
     def count_cache_write_errors(self, values: int) -> None:
         """Count values that could not be written to the result cache."""
@@ -31,7 +31,8 @@ class Counters(Protocol):
         """Count comparisons of math answers.
 
         Args:
-            by: label of each comparison: `undecided` if it reached its limits, else `values`.
+            by: label of each answer: `undecided` if it is wrong only because a comparison reached its limits, else
+                `values`.
         """
 
     def count_code(self, counts: Mapping[str, int]) -> None:

@@ -42,9 +42,9 @@ from rewardstack_rules.scoring.task import make_task
 from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0
-"""Timeout of the probe of isolated processes."""
+"""Timeout of the probe of isolated processes, in seconds."""
 PROBE_AGE_SECONDS = 1.0
-"""Age at which the result of a probe expires, so that many requests cost one probe per second."""
+"""Age, in seconds, at which the result of a probe expires, so that many requests cost one probe per second."""
 PROBE_TENANT = "readiness probe"
 """Tenant of the probe. No client has this tenant, so isolated processes that serve a client never run the probe."""
 STATS_SECONDS = 2.0
@@ -54,7 +54,7 @@ TENANTS = 1024
 FAST_SECONDS = 0.1
 """Seconds after which work counts as slow."""
 CHECK_SECONDS = 1.0
-"""Interval, in seconds, of the check whether a caller still waits for slow work."""
+"""Seconds between two checks whether a caller still waits for slow work."""
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Evaluator:
     ) -> list[Score]:
         """Return one score for each request, in order. The error policies of routes apply.
 
-        With the policy `raise`, this method does not raise for a sample that cannot be scored; its score has no value.
+        Even with the policy `raise`, a sample that cannot be scored raises no exception; its score has no value.
 
         Args:
             requests: the samples.
@@ -113,7 +113,7 @@ class Evaluator:
         Raises:
             AbandonedError: the work was dropped, because `is_wanted` returned False.
             ConfigError: a source is unknown, or a setting is malformed; nothing was scored.
-            BudgetError: the run's budget is used up; the error has the scores of all samples.
+            BudgetError: the run's budget for models is used up; the error has the scores of all samples.
         """
         if limit is not None and limit <= 0:
             scores = [Score.failed("dropped: the deadline had passed when the request arrived")] * len(requests)
@@ -239,9 +239,9 @@ class Evaluator:
         return self._isolation_probe.get()
 
     def _probe_isolation(self) -> bool:
-        """Return whether a process of each pool completes a task. In the pool for programs, only probe the supervisor.
+        """Return whether a process of each pool completes a task.
 
-        All processes of that pool may be busy for minutes.
+        In the pool for programs, probe only the supervisor, because all processes of that pool may be busy for minutes.
         """
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         clients = [client for pool, client in self._rules.clients.items() if pool is not Pool.CODE]
@@ -307,7 +307,7 @@ class Evaluator:
             return error.scores
 
     def _make_pipeline(self, tenant: str) -> Pipeline:
-        """Create a tenant's pipeline. Pipelines share connections, but not the calls in flight."""
+        """Create a tenant's pipeline. Pipelines share connections, but never join each other's calls in flight."""
         backends, cache = self._parts()
         return Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant, may_extend=False)
 

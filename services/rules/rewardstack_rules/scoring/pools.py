@@ -1,8 +1,8 @@
 """Configure and start the pools of isolated processes in which a server or trainer runs its rules.
 
-Isolated processes run `scoring.task.execute`, or `code.runner.execute` for programs. They load custom functions
-themselves. So the process that starts them need not load the functions, and an isolated process that starts after a
-file has changed loads the new version.
+Isolated processes run `scoring.task.execute`, or `code.runner.execute` for programs. Each pool loads its custom
+functions itself. So the process that starts a pool need not load the functions, and a pool that starts after a file
+has changed loads the new version.
 """
 
 from __future__ import annotations

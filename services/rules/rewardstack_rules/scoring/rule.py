@@ -43,7 +43,7 @@ MAX_ISOLATED_RESPONSE = 2_000_000
 """Maximum number of characters of a response that an isolated rule accepts. A longer response scores 0."""
 ERRORS = {"timeout": "the sample took longer than {timeout:g} s", "killed": "its process died"}
 THREAD_BATCH = BatchKey(64)
-"""Key for batches of long samples, which a thread scores."""
+"""Key for batches of up to 64 long samples, which a thread scores."""
 SINGLE_SAMPLE = BatchKey(1)
 """Key for batches of one sample, so that no isolated sample waits for a slower one."""
 QUESTION_BATCH = BatchKey(8, "questions")
@@ -145,7 +145,7 @@ class LocalRule(Scorer[LocalSample]):
         return rule_key(rule.name, rule.fingerprint, rule.fields, [sample.item for sample in samples], rule.range)
 
     def describe(self, item: Item, sample: LocalSample) -> Record:
-        """Return the function's name and range, the fields that it gets, and what it reads from a short sample."""
+        """Return the function's name, range and input fields; for a short sample, also what the function reads."""
         rule = self._rule
         facts: Record = {"function": rule.name, "range": "{:g} to {:g}".format(*rule.range)}
         if fields := read_fields(item, rule.fields):
@@ -381,7 +381,7 @@ class VerifierRule(LocalRule):
         return self._score_outcome(sample.item, result if "error" in result else Ruling(**result["verdicts"][0]))
 
     async def _decide(self, samples: Sequence[LocalSample], deadline: SharedDeadline) -> Sequence[VerifierOutcome]:
-        """Return the outcomes of a batch: either one sample without a question, or samples with questions.
+        """Return the outcomes of a batch, which is one sample without a question, or one or more with questions.
 
         Raises:
             ServiceError: a batch of several questions failed or is slow; the batcher then sends each question alone.

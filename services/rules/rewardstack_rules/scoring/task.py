@@ -37,15 +37,16 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     question is an answer to compare with the references (`Question`).
 
     Args:
-        task: a dict with the keys `rule` (its name) and `fingerprint`. For a sample, also `solution` (the last turn of
-            the response), `references` (a list of strings) and `extra` (a mapping). For questions, also `questions`
-            (the fields of each `Question`).
-            If `with_trace` is true, only the first question is decided, and its comparisons are returned.
+        task: a dict with the keys `rule` (name of the rule) and `fingerprint` (of the rule).
+            A sample adds `solution` (last turn of the response), `references` (list of strings) and `extra` (mapping).
+            Questions add `questions` (the fields of each `Question`), and may add `with_trace`: if it is true, only the
+            first question is decided, and its comparisons are returned.
 
     Returns:
-        A dict of JSON types. For a sample: the fields of `Outcome.as_dict`, or `error` and `message` if the function
-        did not return a score; and `output` if the function printed something. For questions: `verdicts`, with the
-        fields of each `Ruling`; and with a trace, `comparisons`.
+        A dict of JSON types.
+        For a sample, the fields of `Outcome.as_dict`, or `error` and `message` if the function did not return a score.
+        If the function printed something, the dict also has `output`.
+        For questions, `verdicts`, a list with the fields of each `Ruling`. With a trace, also `comparisons`.
 
     Raises:
         ConfigError: this process has another version of the rule than the caller, so the caller would cache the value

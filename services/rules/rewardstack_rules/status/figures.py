@@ -88,16 +88,18 @@ def _route(name: str, counts: Counts) -> Record:
 
 
 def samples(counts: Counts) -> Record:
-    """Return a record for all routes together."""
+    """Return the numbers of samples of all routes together (`_samples`)."""
     return _samples(counts, _of_all)
 
 
 def _samples(counts: Counts, read: Callable[[Snapshot], dict[str, int]]) -> Record:
-    """Return the numbers of samples by status and of cached ones, in the last hour, in each minute and in total.
+    """Return the numbers of samples by status: in the last hour, since the start, and in each minute.
+
+    Also return how many scores were cached, in the last hour and since the start.
 
     Args:
         counts: counts of all routes.
-        read: returns these numbers from a snapshot, either of one route or of all routes.
+        read: returns the numbers in a snapshot, either of one route or of all routes.
     """
     hour, since_start = read(counts.hour), read(counts.since_start)
     minutes = [read(snapshot) for snapshot in counts.minutes]
@@ -149,7 +151,7 @@ def endpoints(counts: Counts, quiet: Container[str]) -> list[Record]:
 
 
 def causes(counts: Counts) -> list[Record]:
-    """Return at most `MAX_CAUSES` causes of a status other than `ok`, the latest first."""
+    """Return at most `MAX_CAUSES` causes of a status other than `ok` in the last hour, the latest first."""
     last: dict[tuple[str, ...], int] = {}
     for at, minute in enumerate(counts.minutes):
         last |= {key[1:]: at for key in minute if key[0] == CAUSES}

@@ -174,7 +174,7 @@ class Recorder:
         return True
 
     def _log_errors(self, step: Callable[[], None]) -> bool:
-        """Run a step and return whether it succeeds. Log an error of Redis once, until a step succeeds again."""
+        """Run a step and return whether it succeeds. Of consecutive Redis errors, log only the first."""
         try:
             step()
         except (RedisError, OSError) as error:

@@ -20,7 +20,7 @@ from rewardstack_rules.status.snapshot import Key, numbers
 REPORT_SECONDS = 1.0
 """Seconds for which a report is cached."""
 CHECK_SECONDS = 10.0
-"""Seconds between health checks of judges and embedding servers."""
+"""Seconds between health checks of model servers (judges, reward models, embedding servers)."""
 FIRST_CHECK_SECONDS = 2.5
 """Maximum seconds for which a report waits for the first health check."""
 NOT_SHARED = "REWARD_CACHE_URL is not set, so these are the figures of this server alone"
@@ -112,7 +112,7 @@ class Sources:
     Args:
         recorder: records the counts of all replicas.
         external: collector of the metrics of isolated processes, cache and jobs.
-        check_services: checks the health of judges and embedding servers.
+        check_services: checks the health of judges, reward models and embedding servers.
         run_limits: limits of a run's requests and tokens, by name of the setting.
         cache_url: URL of the result cache's Redis; empty for none.
         queue_url: URL of the queue's Redis; empty for none.

@@ -48,11 +48,16 @@ def statistics(counts: Snapshot, route: str, since_start: Snapshot) -> dict[str,
             scored a sample on the route. These counts have all buckets, even those without a reward in the period.
 
     Returns:
-        `count`; `mean` and `std` (standard deviation), None without rewards; `zeros` (number of rewards that are 0);
-        `maxima` (number of rewards at the route's upper bound), None if the route has no upper bound; `groups`;
-        `groups_without_spread` (number of groups whose rewards are all equal, so that their advantages are 0);
-        `histogram` (for each bucket, its upper bound and its number of rewards; the bound is None for infinity);
-        `parts` (the mean of each part).
+        A dict with these keys:
+
+        - `count`: number of rewards.
+        - `mean`, `std`: mean and standard deviation; None without rewards.
+        - `zeros`: number of rewards that are 0.
+        - `maxima`: number of rewards at the route's upper bound; None if the route has no upper bound.
+        - `groups`: number of groups (samples of one prompt).
+        - `groups_without_spread`: number of groups whose rewards are all equal, so that their advantages are 0.
+        - `histogram`: for each bucket, its upper bound (None for infinity) and its number of rewards.
+        - `parts`: the mean of each part, by the part's name.
     """
     bounds = sorted({float(key[1]) for key in (*since_start, *counts) if key[0] == REWARDS})
     buckets = [(bound, counts.get((REWARDS, floatToGoString(bound), route), 0.0)) for bound in bounds]

@@ -1,8 +1,8 @@
 """Store the last hour of every replica in the Redis of the result cache.
 
-Each replica has a hash, used as a ring buffer with one snapshot per minute for `KEPT_MINUTES`. The hash expires two
-hours after the last write. A replica that shuts down cleanly sets a mark in its hash, so that it is not reported as
-down. Data from Redis is untrusted, so it is validated when it is read.
+Each replica has a Redis hash, a ring buffer with one snapshot for each of the last `KEPT_MINUTES` minutes. The hash
+expires two hours after the last write. A replica that shuts down cleanly sets a mark in its hash, so that it is not
+reported as down. Data from Redis is untrusted, so it is validated when it is read.
 """
 
 from __future__ import annotations

@@ -36,9 +36,12 @@ def _run(task: dict[str, Any]) -> dict[str, Any]:
     """Run a task, and return the report on it (`_watch`).
 
     Args:
-        task: `program`, `options` and `limits`: as for a launcher. `inputs` and `outputs`: indices of the files that
-            the program reads or writes; a file is named after its index. `wall`: the total seconds that the program may
-            be asleep. `timeout`: the seconds after which a program that has not ended counts as starved.
+        task: a dict with these keys:
+            `program`, `options`, `limits`: as in a message to the launcher (`inside.launcher`).
+            `inputs`, `outputs`: indices of the files that the program reads, and of those that it writes. The name of a
+            file is its index.
+            `wall`: total seconds that the program may be asleep.
+            `timeout`: seconds after which a program that has not ended counts as starved.
 
     Raises:
         OSError: the child could not be started.

@@ -54,7 +54,7 @@ TOOLS = (
 )
 """Folders of compilers, in addition to `READABLE`."""
 NOT_FOR_COMPILERS = ("kill", "tgkill", "setsid", "setpgid", "memfd_create")
-"""System calls of the groups `programs` and `write` that are nevertheless refused to compilers."""
+"""System calls that are refused to compilers, although they are in the groups `programs` and `write` of `syscalls`."""
 EXECUTING = ("binary", "build")
 """Kinds of programs that execute another file. Their processes do not read Python's files, so they give up root's file
 access if the launcher has kept it (`_give_up_root`)."""
@@ -256,7 +256,7 @@ def _nobody_can_read() -> bool:
 
 
 def _confined_launcher(control: socket.socket, parent: int, boundary: str, compiler: str) -> tuple[Launcher, str]:
-    """Confine this process, and return its launcher and the compiler's folder; raise OSError if that is impossible."""
+    """Confine this process; return its launcher and the compiler's folder. Raise OSError if it cannot be confined."""
     if sys.version_info < OLDEST:
         raise OSError(f"CODE_PYTHON is Python {sys.version.split()[0]}; set it to a Python of version 3.10 or later")
     # Import everything now: later this process may be unable to read its code.

@@ -45,7 +45,8 @@ def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
     """Run a suite of test programs, write the report, and end the process.
 
     Args:
-        fds: descriptors of the suite (JSON of `setup`, `tests` and `entry`), the report and the candidate's socket.
+        fds: descriptors of the suite (JSON of `setup`, `tests` and `entry`), the report, and the socket to the
+            candidate.
         options: unused.
     """
     suite = json.loads(read(fds[0]))
@@ -82,7 +83,7 @@ class UsedNames:
         self.bound: set[str] = set()
         """Names that the test programs define themselves."""
         self.modules: set[str] = set()
-        """Modules that they import."""
+        """Modules that the test programs import."""
         for tree in trees:
             for node in ast.walk(tree):
                 self._add(node)
@@ -109,7 +110,7 @@ def _holds(code: Any, names: dict[str, Any], used: UsedNames, report: Report) ->
         exec(code, names)
         added = {name: value for name, value in names.items() if value is not before.get(name)}
         not_run = {name: reason for name, value in added.items() if (reason := _why_not_run(name, value))}
-        for name in sorted(not_run.keys() - used.read):  # the test program does not run it itself
+        for name in sorted(not_run.keys() - used.read):  # no test program uses this name, so none runs it itself
             report.unscored(not_run[name])
         for name, value in added.items():
             if name not in not_run and name.startswith("test_") and callable(value) and not isinstance(value, Proxy):
@@ -294,11 +295,11 @@ class Session:
 
 
 def _hidden_entry(introduced: dict[str, Any], used: UsedNames) -> set[str]:
-    """Return the only name that the tests use and the candidate defines, as a set; empty if it is not safe to use.
+    """Return the one name that the tests use and the candidate defines, as a set; empty if there is not exactly one.
 
-    This is for tests whose names all exist without the candidate, such as `assert sum(1, 2) == 3`, which tests the
-    candidate's `sum`. If several names qualify, or if the tests import the candidate as `solution`, the set is empty,
-    because a candidate could otherwise replace the built-in functions that its tests call.
+    Call this only if all names in the tests exist without the candidate, as in `assert sum(1, 2) == 3`, which tests the
+    candidate's `sum`. The set is also empty if the tests import the candidate as `solution`. With several names or
+    such an import, the candidate could replace a built-in function with which the tests check its results.
     """
     found = (introduced.keys() & used.read) - used.bound - LIBRARIES.keys()
     return found if len(found) == 1 and SOLUTION not in used.modules else set()

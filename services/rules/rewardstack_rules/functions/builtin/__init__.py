@@ -35,9 +35,9 @@ REFERENCE_RULES = (gsm8k, multiple_choice, exact_match)
 REFERENCE_FREE_RULES = (length, overlong, repetition, example_math, example_coding, example_safety)
 """Rules that read no reference. They, too, run in the calling process."""
 RANGES = {overlong: (-inf, 0.0)}
-"""Ranges of rules whose values are not from 0 to 1."""
+"""Value ranges by function. The values of a function without an entry are from 0 to 1."""
 READ_OUTS = {gsm8k: read_out_gsm8k}
-"""For some rules, the function that returns what the rule extracts from a sample. Explanations of scores show this."""
+"""For some rules, the function that returns what the rule extracts from a sample, for explanations of scores."""
 ISOLATED_RULES = (regex_format, json_schema)
 """Rules that apply a pattern or schema from the request. Matching can take very long, so these rules run in a process
 that can be killed."""

@@ -1,6 +1,6 @@
 """`length`: 1 for a response whose length is within bounds; outside them, the value falls linearly to 0.
 
-A blank response scores 0. For others:
+A blank response scores 0. For any other response:
 
     value = max(0, 1 - d / b)
 

@@ -73,7 +73,7 @@ def cancel(job_id: str) -> Response:
 def results(job_id: str) -> Response:
     """Return the results of all samples, or of `count` samples from the position `start`.
 
-    For an incomplete job, `partial=1` is required. Its results end before the first sample without a result.
+    For an incomplete job, `partial=1` is required. The reply then ends before the first sample without a result.
     """
     refuse_misspelled(request.args, ("start", "count", "partial"), what="query parameter")
     first, count = _number("start", 0), _number("count", None)

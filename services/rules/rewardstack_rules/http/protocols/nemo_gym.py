@@ -1,6 +1,6 @@
 """NeMo Gym's resources server (`nemo_gym/base_resources_server.py`): `/verify`, `/seed_session`, `/aggregate_metrics`.
 
-The body of `/verify` is `{"responses_create_params", "response": an OpenAI Responses object, ...fields of the
+The body of `/verify` is `{"responses_create_params", "response": an OpenAI Responses object, ...fields of the RL
 environment}`. The reply is the body with an additional `reward`. For a `failed` sample, the reply has HTTP status 200,
 a reward (0.0 if the sample has no value), and fields that make NeMo Gym's collector exclude the sample
 (`nemo_gym/judge.py`, `failure_kinds.py`).
@@ -31,7 +31,7 @@ from rewardstack_rules.http.protocols.scoring import (
 blueprint = Blueprint("nemo_gym", __name__)
 
 REFERENCE_FIELDS = ("expected_answer", "ground_truth", "answer", "label")
-"""Fields of an environment that may hold the reference. The first one present is used."""
+"""Fields of the body that may hold the reference. The first that is not null is used."""
 NOT_EXTRA = ("responses_create_params", "response", "reward_type")
 """Fields of a body that are not passed to reward functions in `extra_info`."""
 FAILURE_CLASS = "judge_failed"
@@ -83,7 +83,7 @@ def aggregate_metrics() -> Response:
 
 
 def _unit_tests(body: Mapping[str, Any]) -> Any:
-    """Return the tests of NeMo Gym's `code_gen` environments; None if the body has none."""
+    """Return the tests in the body of a NeMo Gym `code_gen` environment; None if the body has no tests."""
     metadata = body.get("verifier_metadata")
     return metadata.get("unit_tests") if isinstance(metadata, dict) else None
 

@@ -97,7 +97,7 @@ STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def _response_numbers(response: Mapping[str, Any], where: str) -> tuple[Row, Row]:
-    """Return the numbers of a response in two orders: NeMo Gym's order for statistics, and that for `rollout_infos`.
+    """Return the numbers of a response twice: in NeMo Gym's order for statistics, and in its order for `rollout_infos`.
 
     The reward of a failed sample is omitted, because NeMo Gym's collector excludes such samples.
     """

@@ -1,8 +1,8 @@
 """ROLL's protocol: `POST /roll/submit`, `GET /roll/result` (`roll/.../rewards/remote_reward_system_worker.py`).
 
 `/roll/submit` accepts `{"prompt", "response", "reward_info", "timeout", ...}` and returns `{"reward_request_id",
-"errcode": 0}`; `/roll/result` accepts `{"reward_request_id"}` and returns `{"errcode": 0, "reward_score"}`, with the
-sample's status as `errmsg` unless it is `ok`.
+"errcode": 0}`; `/roll/result` accepts `{"reward_request_id"}` and returns `{"errcode": 0, "reward_score"}`. If the
+sample's status is not `ok`, the reply also has the status as `errmsg`.
 
 The protocol allows asynchronous work between the two calls. Here, the first call scores the sample, and returns an id
 that contains the result. So nothing is stored, and any process of any server can answer the second call. The trainer

@@ -50,7 +50,7 @@ def explain() -> Response:
 
 
 def convert_samples(items: Iterable[Any], check: Callable[[str], object] = lambda source: None) -> Iterator[Request]:
-    """Yield samples as requests, in order. `read_sample` converts each sample.
+    """Yield the samples as `Request` objects, in order. `read_sample` converts each sample.
 
     Args:
         items: the samples as parsed JSON.
@@ -75,7 +75,7 @@ def convert_samples(items: Iterable[Any], check: Callable[[str], object] = lambd
 
 
 def read_sample(item: Any, where: str) -> Request:
-    """Convert a sample in the format of `/v1/score` to a request.
+    """Convert a sample in the format of `/v1/score` to a `Request`.
 
     Args:
         item: the sample as parsed JSON.

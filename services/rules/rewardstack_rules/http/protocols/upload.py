@@ -29,7 +29,8 @@ LINE_VALUES = 100_000
 def read_samples() -> Iterable[Request]:
     """Return an iterator over the samples of the request's body.
 
-    The iterator reads and validates one sample at a time, and raises the same errors as this function.
+    The iterator validates one sample at a time, and raises the same errors as this function. From a JSONL body, it also
+    reads one sample at a time.
 
     Raises:
         ApiError: 400 for a malformed body or sample, 413 for a line that is too large, 415 for another content type.
