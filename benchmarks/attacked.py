@@ -66,8 +66,8 @@ def main() -> None:
         found.append(_measured(stack, plain, arguments.seconds))
         _report("a stopped supervisor", found)
     wrong = sum(one.wrong for one in found)
-    print(f"labels not met {wrong}")
-    figure("labels not met", wrong, most=0, note=f"of {sum(len(one.seconds) for one in found):,}")
+    print(f"wrong scores {wrong}")
+    figure("wrong scores", wrong, most=0, note=f"of {sum(len(one.seconds) for one in found):,}")
     if wrong or any(one.percentile(99) > ALLOWED for one in found):
         raise SystemExit(1)
 

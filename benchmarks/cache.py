@@ -53,7 +53,7 @@ def _report(samples: int, runs: int, server: FaultServer) -> None:
     print(f"samples                      {samples:>10,}  responses of {RESPONSE_BYTES} bytes, all different")
     print(f"scored by the server         {first['rate']:>10,.0f} /s  first process, cache empty")
     print(f"re-scored from Redis         {samples / seconds:>10,.0f} /s  median of {runs} new processes")
-    print(f"bare MGET of the same keys   {samples / least:>10,.0f} /s  the least it could take")
+    print(f"bare MGET of the same keys   {samples / least:>10,.0f} /s  upper bound for re-scoring")
     print(f"ratio to the bare MGET       {least / seconds:>10.2f}")
     print(f"items the server scored      {asked:>10,}  first process; re-scoring added {added}")
     print(f"samples read from the cache  {min(run['cached'] for run in again):>10,}  of {samples:,}, in the worst run")
@@ -61,7 +61,7 @@ def _report(samples: int, runs: int, server: FaultServer) -> None:
     figure("re-scoring from Redis", again_rate, "/s", against=scored, ratio=again_rate / first["rate"])
     figure("re-scoring from Redis", again_rate, "/s", against=bare_mget, ratio=least / seconds)
     figure(scored, first["rate"], "/s", note="cache empty; the server replies at once")
-    figure(bare_mget, samples / least, "/s", note="the least it could take")
+    figure(bare_mget, samples / least, "/s", note="upper bound for re-scoring")
     figure("samples that the server scored again", added, note=f"of {runs} times {samples:,}")
 
 

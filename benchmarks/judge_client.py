@@ -99,8 +99,8 @@ def _report(samples: int, runs: int) -> bool:
     for name, run in (("rewardstack", ours), ("bare aiohttp", bare), ("requests in threads", slow)):
         figure(f"CPU time, {name}", run.cpu_ms, "ms", note=f"a request; {run.rate:,.0f} /s")
         print(f"{name:<20} {run.rate:>14,.0f} /s  {run.cpu_ms:.3f} ms of CPU time a request")
-    print(f"of bare aiohttp      {of_bare:>14.2f}     at least {LEAST_OF_AIOHTTP}; median of {runs} runs in turn")
-    print(f"times requests       {of_slow:>14.1f}     at least {LEAST_OF_REQUESTS}")
+    print(f"ratio to aiohttp     {of_bare:>14.2f}     at least {LEAST_OF_AIOHTTP}; median of {runs} runs in turn")
+    print(f"ratio to requests    {of_slow:>14.1f}     at least {LEAST_OF_REQUESTS}")
     for scale, kilobytes in zip(SCALES, grown, strict=True):
         print(f"memory               {kilobytes:>14.1f} kB a sample, of {scale * samples:,}; at most {MOST_KB:g}")
         figure("memory a sample", kilobytes, "kB", most=MOST_KB, note=f"of {scale * samples:,}")

@@ -126,7 +126,7 @@ def _report(folder: Path, servers: Sequence[VllmServer], groups: int, runs: int)
             ) as url:
                 run = _measure(servers[:count], len(samples), lambda url=url: _score(url, samples))  # type: ignore[misc]
             _line(f"{count} replicas: {balancing}", run)
-    print(f"of the bare loop's rate {ratio:.2f}, median of {runs} runs in turn; at least {LEAST_OF_BARE}")
+    print(f"ratio to the bare loop {ratio:.2f}, median of {runs} runs in turn; at least {LEAST_OF_BARE}")
     return ours.cached >= LEAST_CACHED and ratio >= LEAST_OF_BARE
 
 

@@ -130,7 +130,8 @@ def _wait(job: str, until: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
 def _faults(job: str, samples: Sequence[Sample], state: dict[str, Any]) -> Iterator[str]:
     lines = [json.loads(line) for line in requests.get(f"{job}/results", timeout=120).text.splitlines()]
     if [line["index"] for line in lines] != list(range(len(samples))):
-        yield f"{len(lines):,} lines, {len({line['index'] for line in lines}):,} different ones, or out of order"
+        distinct = len({line["index"] for line in lines})
+        yield f"results are incomplete, duplicated or out of order: {len(lines):,} lines, {distinct:,} distinct indices"
     wrong = sum(
         (line["status"], line["value"]) != ("ok", float(one.right)) for line, one in zip(lines, samples, strict=False)
     )

@@ -72,7 +72,11 @@ def _link(one: Mapping[str, Any]) -> str:
 
 def _section(one: Mapping[str, Any]) -> str:
     name = escape(one["name"])
-    small = f" A small run ({one['arguments']}): its figures say little." if one["figures"] and one["arguments"] else ""
+    small = (
+        f" Small run ({one['arguments']}): the figures are not meaningful."
+        if one["figures"] and one["arguments"]
+        else ""
+    )
     method = "".join(f"<p>{_code(part)}</p>\n" for part in one["method"])
     return (
         f'<section id="{name}">\n<h2>{name}</h2>\n<p>{_code(one["about"])} '

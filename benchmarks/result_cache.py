@@ -140,7 +140,7 @@ def _report(rates: RoundRates) -> None:
         f"again {REPEATS - 1}": "both processes know them",
         "successor": "the same samples, new processes",
     }
-    print(f"{'':<37}{'rate':>12}{'of the bare':>13}{'CPU':>13}")
+    print(f"{'':<37}{'rate':>12}{'vs. bare':>13}{'CPU':>13}")
     for name, line in lines.items():
         rate, taken = median(one.rate for one in rates[name]), median(one.processor for one in rates[name])
         print(f"{line:<37}{rate:>9,.0f} /s{_ratio(rates, name, 'bare'):>13.2f}{taken * 1e6:>10.0f} µs")
@@ -153,7 +153,7 @@ def _report(rates: RoundRates) -> None:
             least_ratio=BOUND if name == "with" else None,
             note=f"{taken * 1e6:.0f} µs of CPU time a sample",
         )
-    print(f"new samples, with of without {_ratio(rates, 'with', 'without'):.2f}, at least {BOUND}")
+    print(f"new samples, ratio with / without the cache {_ratio(rates, 'with', 'without'):.2f}, at least {BOUND}")
 
 
 def _report_found(of_rules: list[tuple[Batch, Any]], of_models: list[tuple[Batch, Any]]) -> int:

@@ -62,12 +62,12 @@ def _speed(items: int, baseline_items: int, seed: int) -> None:
     print(f"reward server          {ours:>10,.0f} /s")
     print(f"math_verify in a loop  {theirs:>10,.0f} /s  one process, {2 * half:,} samples")
     print(f"ratio                  {ours / theirs:>10.1f}")
-    print(f"labels not met         {sum(wrong.values()):>10,}  {dict(wrong) or ''}")
+    print(f"wrong scores           {sum(wrong.values()):>10,}  {dict(wrong) or ''}")
     baseline = "math_verify in a loop"
     note = f"{BATCH} a request, {CLIENTS} clients, two workers"
     figure("reward server", ours, "/s", against=baseline, ratio=ours / theirs, note=note)
     figure(baseline, theirs, "/s", note=f"one process, {2 * half:,} samples")
-    figure("labels not met", sum(wrong.values()), most=0, note=f"of {items:,}")
+    figure("wrong scores", sum(wrong.values()), most=0, note=f"of {items:,}")
     if wrong:
         raise SystemExit(1)
 
@@ -82,7 +82,7 @@ def _memory(seed: int) -> None:
     print(f"memory after {EARLY:>9,} samples  {early / 2**20:>8,.0f} MiB")
     print(f"memory after {LATE:>9,} samples  {late / 2**20:>8,.0f} MiB")
     print(f"ratio                           {late / early:>8.2f}")
-    print(f"labels not met                  {sum(wrong.values()):>8,}  {dict(wrong) or ''}")
+    print(f"wrong scores                    {sum(wrong.values()):>8,}  {dict(wrong) or ''}")
 
 
 def _baseline(count: int, seed: int) -> float:

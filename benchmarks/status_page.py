@@ -113,7 +113,7 @@ def main() -> None:
     print(f"ratio {ratio:.3f}, of neighbouring windows from {min(ratios):.3f} to {max(ratios):.3f}")
     print(f"the viewers take {100 * share:.2f} % of the CPU time")
     figure("samples with ten viewers", statistics.median(viewed), "/s", against="nobody looks", ratio=ratio)
-    figure("what the viewers take of the processors", 100 * share, "%", most=100 * ALLOWED)
+    figure("CPU share of ten viewers", 100 * share, "%", most=100 * ALLOWED)
     if share >= ALLOWED:
         raise SystemExit(1)
 

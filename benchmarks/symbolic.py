@@ -60,8 +60,8 @@ def main() -> None:
     samples = list(make_samples(arguments.items, arguments.seed))
     theirs, their_labels = _math_verify(samples[: arguments.baseline_items])
     print(f"samples                {len(samples):>8,}  {_by_text(samples):.0%} of equal answers decided by text")
-    print(f"math_verify in a loop  {theirs:>8,.1f} /s  one process; labels met {their_labels:.1%}")
-    figure(BASELINE, theirs, "/s", note=f"one process, {TIMEOUT:g} s a sample; labels met {their_labels:.1%}")
+    print(f"math_verify in a loop  {theirs:>8,.1f} /s  one process; correct scores {their_labels:.1%}")
+    figure(BASELINE, theirs, "/s", note=f"one process, {TIMEOUT:g} s a sample; correct scores {their_labels:.1%}")
     _in_one_process(samples, theirs)
     with reward_server() as server:
         faults = _over_http(server, samples, arguments.seed, theirs)
@@ -96,15 +96,15 @@ def _over_http(server: Server, samples: list[Sample], seed: int, theirs: float) 
     figure("reward server", ours, "/s", against=BASELINE, ratio=ours / theirs, least_ratio=RATIO)
     shares = {outcome: met[outcome] * len(OUTCOMES) / len(samples) for outcome in OUTCOMES}
     for outcome, share in shares.items():
-        print(f"labels met             {share:>8.2%}  {outcome}")
-        figure(f"labels met, {outcome}", 100 * share, "%", least=100 * LEAST_MET)
-    print(f"labels not met         {dict(+missed) or 'none'}")
+        print(f"correct scores         {share:>8.2%}  {outcome}")
+        figure(f"correct scores, {outcome}", 100 * share, "%", least=100 * LEAST_MET)
+    print(f"wrong scores           {dict(+missed) or 'none'}")
     print(f"undecided              {undecided:>8.2%}  {dict(compared)}")
     figure("samples that failed", statuses["failed"], most=0, note=f"of {len(samples):,}")
     figure("undecided", 100 * undecided, "%", most=100 * MOST_UNDECIDED)
     print(f"statuses               {dict(statuses)} {dict(+failures) or ''}")
     checks = {
-        "labels met": min(shares.values()) < LEAST_MET,
+        "correct scores": min(shares.values()) < LEAST_MET,
         "undecided": undecided > MOST_UNDECIDED,
         "samples that failed": statuses["failed"] > 0,
         "the ratio to math_verify": ours < RATIO * theirs,

@@ -155,7 +155,9 @@ def run(args: argparse.Namespace) -> int:
     services = _list_targets(settings)
     if not any(service.urls(settings) for service in services):
         variables = " or ".join(service.variable for service in SERVICES)
-        raise SettingsError(f"nothing to check: set {variables} (after `make up`: http://localhost:6000)")
+        raise SettingsError(
+            f"no service is configured: set {variables}; after `make up`, set REWARD_SERVER_URL=http://localhost:6000"
+        )
     checks = _select_checks(args, settings)
     return asyncio.run(_run(args, settings, services, checks))
 
@@ -232,7 +234,7 @@ def _select_checks(args: argparse.Namespace, settings: Settings) -> Mapping[str,
         return {}
     if not settings.reward_server_urls:
         raise SettingsError(
-            "REWARD_SERVER_URL is not set: --deep checks a stack (after `make up`: http://localhost:6000)"
+            "REWARD_SERVER_URL is not set, and --deep checks a stack; after `make up`, set it to http://localhost:6000"
         )
     if not any(outage):
         return CHECKS

@@ -69,13 +69,13 @@ class Failures:
         if self._consecutive[route] == MAX_CONSECUTIVE and route not in self._stopped:
             cause = f"{MAX_CONSECUTIVE} consecutive rows failed; last error: {score.reason}"
             self._stopped[route] = f"not sent, because the route {route} is stopped: {cause}"
-            say(f"{route}: {cause}; the remaining rows of this route are left unscored")
+            say(f"{route}: {cause}; the remaining rows of this route are not sent")
 
     def lines(self) -> Iterator[str]:
         """Yield the number of rows and the first reason for each route and status other than `ok`."""
         for (route, status), count in sorted(self._counts.items()):
             rows = count_rows(count)
             if status == NOT_SENT:
-                yield f"{route}: {rows} left unscored after {MAX_CONSECUTIVE} failures in a row"
+                yield f"{route}: {rows} not sent, because {MAX_CONSECUTIVE} consecutive rows failed"
             else:
                 yield f"{route}: {rows} {status}; first error: {self._first[route, status]}"

@@ -129,6 +129,6 @@ def _undecided_condition(part: Part) -> str:
     """
     below_condition = [f"below {part.at_least:g}"] if part.at_least is not None else []
     between_condition = [f"between {part.unsure[0]:g} and {part.unsure[1]:g}"] if part.unsure else []
-    votes_condition = [f"with less than {part.agreement:g} of its votes alike"] if part.agreement is not None else []
+    votes_condition = [f"if less than {part.agreement:g} of the votes agree"] if part.agreement is not None else []
     conditions = [*below_condition, *between_condition, *votes_condition]
     return f"(undecided {' or '.join(conditions)})" if conditions else ""

@@ -156,7 +156,10 @@ class Run:
     def _check_provenance(self, before: Provenance | None, summary: InputSummary) -> None:
         """Raise `RequestError` if routes, options, settings or services have changed since OUT was scored."""
         if before is None:
-            say(f"{self._output} does not say how it was scored: if routes or settings have changed, use --force")
+            say(
+                f"{self._output} has no provenance record, so changes of routes or settings are not detected; "
+                "if you made any, start over with --force"
+            )
             return
         changed_values = list_changes(before, asyncio.run(self._options.provenance(summary.sources)))
         if changed_values:
@@ -229,10 +232,10 @@ class Run:
 
     def _print_progress(self, scores: ScoreFile, summary: InputSummary, may_continue: bool = True) -> None:
         self._print_failures()
-        command = "the same command without --force" if self._start_over else "the same command"
-        remedy = f"; {command} continues from there" if may_continue else ""
+        command = "the same command without --force" if self._start_over else "the same command again"
+        remedy = f"; run {command} to continue" if may_continue else ""
         where = f"in {self._work_path}" if scores.tally.rows or may_continue else "scored"
-        say(f"rows {where}: {scores.tally.rows:,} of {summary.rows:,}{remedy} ({self._usage.summary})")
+        say(f"{scores.tally.rows:,} of {summary.rows:,} rows are {where}{remedy} ({self._usage.summary})")
 
     def _finish(self, tally: Tally, started: float) -> int:
         seconds = time.monotonic() - started

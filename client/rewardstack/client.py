@@ -233,13 +233,13 @@ def check_groups(requests: Sequence[Request], settings: Settings, remedy: str, t
         sample_size = Fields(request.extra_info or {}).integer(GROUP_SIZE, None, 1, MAX_GROUP_SIZE)
         for size in {sample_size or comparison.group_size for comparison in routes.comparisons(request.data_source)}:
             if size is None:
-                why = f"the judge of {request.data_source!r} compares groups, and has no group_size"
-                raise RequestError(f"{GROUP_SIZE}: {why}; set it to the number of completions of a prompt", GROUP_SIZE)
+                why = f"the judge of data_source {request.data_source!r} compares groups, but no group_size is set"
+                raise RequestError(f"{GROUP_SIZE}: {why}; set it to the number of completions per prompt", GROUP_SIZE)
             counts[group, size] += 1
     for (_, size), count in counts.items():
         why = "" if count % size == 0 else f"a group has {count} members in this batch, not a multiple of {size}"
         if threads is not None:
-            few = f"a group has {size} members, but only {threads} can be collected: each needs a thread"
+            few = f"a group has {size} members, but only {threads} threads score samples, so it can never be complete"
             why = "" if size <= threads else few
         if why:
             raise RequestError(f"{GROUP_SIZE}: {why}; {remedy}", GROUP_SIZE)

@@ -128,7 +128,7 @@ def _parse(data: bytes, variables: Mapping[str, Setting]) -> _Content:
     if not isinstance(servers, dict) or not all(isinstance(text, str) for text in servers.values()):
         raise InvalidText("has invalid `servers`, which must be an object with string values")
     if unknown := [name for name in servers if name not in variables]:
-        raise InvalidText(f"names {unknown[0][:80]!r}, which is not known; available: {', '.join(variables)}")
+        raise InvalidText(f"sets the unknown variable {unknown[0][:80]!r}; available: {', '.join(variables)}")
     try:
         return _Content(data, {name: setting.read(servers.get(name, "")) for name, setting in variables.items()})
     except InvalidSetting as error:
@@ -149,9 +149,11 @@ def _read_bytes(path: Path) -> bytes:
         why = "`apptainer/stack.sh up` or a Slurm job writes it; start that first, or correct the path"
         raise InvalidText(f"does not exist: {why}") from None
     except OSError as error:
-        raise InvalidText(f"cannot be read: {error.strerror}; name the file that the stack writes") from None
+        raise InvalidText(
+            f"cannot be read: {error.strerror}; set the variable to the file that the stack writes"
+        ) from None
     if len(data) > MAX_BYTES:
-        raise InvalidText(f"is larger than {MAX_BYTES} bytes; name the file that the stack writes")
+        raise InvalidText(f"is larger than {MAX_BYTES} bytes; set the variable to the file that the stack writes")
     return data
 
 
@@ -166,7 +168,7 @@ def _check(path: Path, status: os.stat_result) -> None:
     The file must be private, because it has API keys and says where samples are sent.
     """
     if not stat.S_ISREG(status.st_mode):
-        raise InvalidText("is not a regular file; name the file that the stack writes")
+        raise InvalidText("is not a regular file; set the variable to the file that the stack writes")
     if status.st_uid != os.geteuid():
         raise InvalidText(f"belongs to user {status.st_uid}, not to you; start the stack as yourself")
     if status.st_mode & OTHER_USERS:

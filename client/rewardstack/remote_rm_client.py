@@ -121,7 +121,7 @@ class RemoteRewardModel:
             parts = urlsplit(self._base_url)
             remedy = f"set endpoint to {parts.scheme}://{parts.netloc}/get_reward"
             raise RejectedError(f"{error}; {remedy}", error.status, complaint=error.complaint) from error
-        failed = Score.failed(f"{display_url(self.endpoint)} reports a failed sample; its log says why")
+        failed = Score.failed(f"{display_url(self.endpoint)} reports a failed sample; see the server's log")
         failure_rate.add_scores([failed if status == "failed" else Score(0.0) for status in _statuses(reply)], settings)
         return reply
 

@@ -212,8 +212,8 @@ def default_reward_type() -> str:
 @cache
 def _warn_of_default() -> None:
     log.warning(
-        "REWARD_TYPE is not set, and a call names no reward function: %s scores it, which needs <think> and <answer> "
-        "tags; set REWARD_TYPE, or name a function",
+        "REWARD_TYPE is not set and a call names no reward function, so the default %s is used, which expects <think> "
+        "and <answer> tags; set REWARD_TYPE, or name a function in the call",
         TABLE["REWARD_TYPE"].default,
     )
 

@@ -122,10 +122,11 @@ TRAINER = Section("The client", [
     Setting("REWARDSTACK_MAX_CONNECTIONS", "1028", Integer(1, 1_000_000), ("client",),
             "concurrent requests per endpoint"),
     Setting("REWARDSTACK_MAX_FAILURE_RATE", "1", Number(1), ("client",),
-            "share of a process's last samples that may be `failed`; beyond it scoring raises `FailureRateError`, "
-            "which ends the run; 1: never"),
+            "maximum share of a process's recent samples that may be `failed`; above it, scoring raises "
+            "`FailureRateError`, which ends the run; 1: no limit"),
     Setting("REWARDSTACK_FAILURE_WINDOW", "1000", Integer(1, 10**6), ("client",),
-            "number of last samples for that share; 0.5 of 1000 stops at the 501st failure"),
+            "number of recent samples to which REWARDSTACK_MAX_FAILURE_RATE applies; with 1000 and a rate of 0.5, the "
+            "501st failure ends the run"),
     Setting("LLM_JUDGE_RAY_ACTOR", "", RayActor(), ("client",),
             "a judge that is a [Ray actor](ray.md), instead of LLM_JUDGE_SERVER_URL: `[NAMESPACE/]NAME`; the default "
             "namespace is `rewardstack`"),

@@ -224,7 +224,12 @@ SAMPLES = Row(
             "From the call to the sample's score, including scores from the cache.",
         ),
         Panel("Half of samples within", quantile(0.5, SAMPLE_SECONDS, "route"), "s"),
-        Panel("Who scores", rate(SAMPLES_TOTAL, "job"), "ops", "The reward servers (rules), and the workers of jobs."),
+        Panel(
+            "Samples per second by service",
+            rate(SAMPLES_TOTAL, "job"),
+            "ops",
+            "The reward servers (rules), and the workers of jobs.",
+        ),
     ],
 )
 

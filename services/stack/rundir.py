@@ -98,7 +98,7 @@ def require_safe_path(path: Path) -> None:
     # Python decodes the paths of a virtual environment with the encoding of the locale.
     if not str(path).isascii() and "UTF-8" not in (codeset := locale.nl_langinfo(locale.CODESET)):
         raise StackError(
-            f"{path} holds letters that this locale ({codeset}) does not know",
+            f"{path} has non-ASCII characters, but the locale's encoding ({codeset}) is not UTF-8",
             "export LC_ALL=C.UTF-8, or move the tree to a path in ASCII",
         )
 

@@ -120,7 +120,7 @@ GATEWAY = Section("Gateway", [
     Setting("GATEWAY_TIMEOUT", "300", SECONDS, ("gateway",),
             "seconds without data from a backend after which the gateway gives up"),
     Setting("GATEWAY_CLIENT_REQUESTS", "4096", Integer(1, 65535), ("gateway",),
-            "concurrent reward requests per client address; more get 429"),
+            "maximum concurrent reward requests per client address; further requests get status 429"),
     Setting("TLS_CERTIFICATE", "", Files(), UP,
             "PEM file with the certificate chain; with `TLS_KEY`, the ports accept only TLS"),
     Setting("TLS_KEY", "", Files(), UP, "PEM file with the certificate's key, without a password"),

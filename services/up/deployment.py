@@ -39,7 +39,9 @@ def choose(settings: Settings, run: RunDir) -> tuple[str, str]:
     if now:
         return now, "already running"
     container_engine, reason = engine.find()
-    return ("compose", "an engine answers (STACK=native: local processes)") if container_engine else ("native", reason)
+    if not container_engine:
+        return "native", reason
+    return "compose", "a container engine answers; set STACK=native to run local processes"
 
 
 def commands(run: RunDir) -> ModuleType:

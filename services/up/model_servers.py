@@ -126,7 +126,7 @@ def _skip_reason(
     if server in discovered_servers(settings):
         return f"its replicas run on other nodes ({server.folder_setting})"
     if is_external(server, settings):
-        return f"{server.url_setting} names an external one"
+        return f"{server.url_setting} names an external server, which is used instead"
     if short:
         return f"it {short}; {server.switch}=on starts it anyway"
     return unsupported(server, settings)

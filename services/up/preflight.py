@@ -88,7 +88,7 @@ def read_settings(quiet: bool = False) -> tuple[Settings, RunDir]:
     require_consistent(settings)
     if not quiet:
         for name, url in dropped.items():
-            say(f"warning: {name}={url} comes from `stack.sh env` and names no external server; ignored")
+            say(f"warning: {name}={url} is ignored: `stack.sh env` set it for this stack or for one that has ended")
         for name, meant in misspelled_variables().items():
             say(f"warning: unknown setting {name} has no effect; did you mean {meant}?")
     return settings, run

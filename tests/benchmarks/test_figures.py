@@ -93,7 +93,7 @@ def test_page_and_picture(recorded: Path) -> None:
         assert one["name"] in shown and quantity(one["value"], one["unit"]) in shown and one["note"] in shown
         assert not one["ratio"] or times(one["ratio"]) in unescape(svg)
     unwrapped = re.sub("</text><text[^>]*>", " ", svg)
-    assert "missed its bound: client, labels met, pairs." in shown and f"{times(0.84)} missed" in svg
+    assert "missed its bound: client, correct scores, pairs." in shown and f"{times(0.84)} missed" in svg
     assert "exit status 3" in shown and report["note"] in shown and "beside other work" in unwrapped
     for text in (html, svg):
         assert "<script" not in text

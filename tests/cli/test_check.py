@@ -183,7 +183,7 @@ def test_a_path_under_which_nothing_answers_has_a_remedy(cli: Cli) -> None:
     with scripted_server(Answer({"error": "there is no endpoint '/foo/health'; available: /health"}, 404)) as server:
         cli.variables["REWARD_SERVER_URL"] = f"{server.url}/foo"
         result = cli("check")
-    assert "there is no endpoint '/foo/health'\n    nothing answers under the path /foo; leave it out" in result.out
+    assert "there is no endpoint '/foo/health'\n    no service answers under the path /foo; remove it" in result.out
 
 
 def test_a_wrong_key_is_told_from_a_missing_one(cli: Cli) -> None:

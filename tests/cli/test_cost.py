@@ -103,8 +103,8 @@ def test_a_spent_budget_ends_a_run(cli: Cli, judge: FaultServer, tmp_path: Path)
     cli.variables["REWARDSTACK_MAX_REQUESTS"] = "2"
     ended = cli("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", "8")
     assert (2, 2) == (ended.status, len(read_jsonl(tmp_path / "out.jsonl")))
-    assert "REWARDSTACK_MAX_REQUESTS: this process has spent 2 of 2 requests" in ended.err
-    assert "rows in out.jsonl: 2 of 3; the same command continues from there (2 requests, 60 prompt" in ended.err
+    assert "REWARDSTACK_MAX_REQUESTS: this process has used 2 of 2 requests" in ended.err
+    assert "2 of 3 rows are in out.jsonl; run the same command again to continue (2 requests, 60 prompt" in ended.err
     again = cli("score", "in.jsonl", "-o", "out.jsonl")
     assert (0, True) == (again.status, "; 1 request, 30 prompt and 4 completion tokens" in again.out)
 

@@ -170,7 +170,7 @@ def test_injections_without_a_score(labelled: Path) -> None:
     [found] = report["settings"][0]["injections"]
     assert found == {"name": "planted", "fooled": 1, "of": 2, "without": 1}
     assert not collected.is_complete
-    assert "further trials, without a score: 1" in render_page(report)
+    assert "trials without a score, not counted: 1" in render_page(report)
 
 
 def test_dry_run(labelled: Path, judge: FaultServer, capsys: pytest.CaptureFixture[str]) -> None:

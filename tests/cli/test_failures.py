@@ -77,7 +77,7 @@ def test_a_route_that_fails_is_stopped(
     assert {row["value"] for row in out if row["status"] == "unscored"} == {None}
     assert result.err.count("llm_judge_remote*: 200 consecutive rows failed; last error: ") == 1
     assert result.err.count(f"llm_judge_remote*: {failed} rows failed; first error: ") == 1
-    assert f"llm_judge_remote*: {PAIRS - failed} rows left unscored after 200 failures in a row" in result.err
+    assert f"llm_judge_remote*: {PAIRS - failed} rows not sent, because 200 consecutive rows failed" in result.err
     assert f"rows without a score: {PAIRS};" in result.err
     assert "samples failed" not in result.err, "a warning of each chunk"
 

@@ -52,7 +52,7 @@ def test_nothing_is_scored_twice_after_an_interruption(
     assert process.returncode == status
     kept = read_jsonl(out)
     assert FIRST <= len(kept) < ROWS
-    assert f"rows in out.jsonl: {len(kept):,} of {ROWS:,}; the same command continues from there" in err
+    assert f"{len(kept):,} of {ROWS:,} rows are in out.jsonl; run the same command again to continue" in err
     assert reward_server.items() - before == len(kept)
 
     result = scoring("score", "in.jsonl", "-o", "out.jsonl")
@@ -102,4 +102,4 @@ def test_a_second_interrupt_drops_what_is_in_flight(cli: Cli, source: Path) -> N
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert f"rows in out.jsonl: 0 of {ROWS:,}; the same command continues from there" in err
+    assert f"0 of {ROWS:,} rows are in out.jsonl; run the same command again to continue" in err

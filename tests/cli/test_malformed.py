@@ -94,7 +94,7 @@ def test_an_option_that_all_rows_have_wrong_keeps_what_is_scored(scoring: Cli, t
     result = scoring("score", "in.jsonl", "-o", "out.jsonl")
     assert result.status == 2
     assert "in.jsonl, lines 257 to 300: extra_info.server_url" in result.err
-    assert "rows in out.jsonl: 256 of 300 (" in result.err
+    assert "256 of 300 rows are in out.jsonl (" in result.err
     assert own(read_jsonl(tmp_path / "out.jsonl")) == rows[:256]
 
 
@@ -103,7 +103,7 @@ def test_an_error_before_the_first_score_leaves_no_file(scoring: Cli, tmp_path: 
     write_jsonl(tmp_path / "in.jsonl", [{**one, "extra_info": {"server_url": "nowhere"}} for one in samples(8)])
     result = scoring("score", "in.jsonl", "-o", "out.jsonl")
     assert (result.status, [one.name for one in tmp_path.iterdir()]) == (2, ["in.jsonl"])
-    assert "rows scored: 0 of 8" in result.err and "continues from there" not in result.err
+    assert "0 of 8 rows are scored" in result.err and "run the same command" not in result.err
 
 
 @pytest.mark.parametrize("output", [("score", "in.jsonl", "-o", "out.jsonl"), ("score", "in.jsonl", "--table")])
@@ -115,7 +115,7 @@ def test_the_first_program_is_named_where_none_may_run(cli: Cli, tmp_path: Path,
     write_jsonl(tmp_path / "in.jsonl", [{**sample(1), "data_source": source} for source in sources])
     result = cli(*output)
     assert result.status == 2
-    assert "error: in.jsonl, line 2: CODE: this server does not run programs; set CODE=on if it may" in result.err
+    assert "error: in.jsonl, line 2: CODE: this server does not run programs; set CODE=on to run" in result.err
 
 
 COMMANDS = {

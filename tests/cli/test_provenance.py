@@ -107,7 +107,7 @@ def test_an_out_that_does_not_tell_is_taken_up(score: Callable[..., Any], tmp_pa
     (tmp_path / "out.jsonl.provenance").unlink()
     result = score(weight=0.25)
     assert result.status == 0
-    assert "out.jsonl does not say how it was scored" in result.err
+    assert "out.jsonl has no provenance record" in result.err
 
 
 def reward_types(fingerprint: str) -> Answer:

@@ -132,7 +132,7 @@ def test_judges_are_listed(cli: Cli, tmp_path: Path) -> None:
     small = "http://a:1, http://b:1; Qwen/Qwen3-4B; key in SMALL_KEY; template binary; temperature 0"
     assert listed["small"] == ["judge", f"LLM judge: {small}", "zero"]
     assert "LLM_JUDGE_SERVER_URL, at /judges/large; Qwen/Qwen3-32B" in listed["large"][1]
-    doubt = "undecided between 0.2 and 0.8 or with less than 0.75 of its votes alike"
+    doubt = "undecided between 0.2 and 0.8 or if less than 0.75 of the votes agree"
     assert listed["hard"] == ["cascade", f"small ({doubt}), large", "zero"]
     shown = cli("routes", "--json").out
     records = {one["name"]: one for one in json.loads(shown)}

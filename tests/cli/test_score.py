@@ -146,7 +146,7 @@ def test_on_error_raise_stops_at_the_row_and_keeps_those_before(scoring: Cli, tm
     result = scoring("score", "in.jsonl", "-o", "out.jsonl", "--on-error", "raise")
     assert result.status == 1
     assert "in.jsonl, line 401: unscored" in result.err
-    assert "rows in out.jsonl: 400 of 500" in result.err
+    assert "400 of 500 rows are in out.jsonl" in result.err
     assert own(read_jsonl(tmp_path / "out.jsonl")) == rows[:400]
 
 

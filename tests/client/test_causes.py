@@ -32,14 +32,14 @@ CAUSES: dict[str, tuple[Callable[[FaultServer], object], float, list[str]]] = {
     "stopped": (
         FaultServer.freeze,
         0.5,
-        [r"{url} has sent nothing for \d\.\d s \(waiting there: 1 request of this process\)"],
+        [r"{url} has sent nothing for \d\.\d s \(1 request of this process in flight\)"],
     ),
     "silent": (
         FaultServer.freeze,
         1.5,
         [r"{url}: no answer even to GET /health; {url} (accepted the connection and )?has sent nothing for \d"],
     ),
-    "stopped for long": (FaultServer.freeze, 1.5, ["{url}: accepts requests and does not answer"]),
+    "stopped for long": (FaultServer.freeze, 1.5, ["{url}: accepts connections but does not answer"]),
     "refuses": (lambda server: server.set(mode="503"), 1.2, [r"{url}/v1/score returned 503: mode 503 \(\d+ times\)"]),
     "busy": (
         lambda server: server.set(delay=60),

@@ -106,7 +106,7 @@ def test_no_regular_file(file: Path, make: Callable[[Path], None], why: str) -> 
     make(file)
     file.chmod(0o600)
     said = refusal()
-    assert why in said and said.endswith("; name the file that the stack writes")
+    assert why in said and said.endswith("; set the variable to the file that the stack writes")
 
 
 def test_behind_a_link(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ def test_a_spent_budget(judge: FaultServer, server: FaultServer, monkeypatch: py
     """Samples that the budget refuses count as failed: the next call raises, even if a trainer catches both errors."""
     monkeypatch.setenv("REWARDSTACK_MAX_REQUESTS", "1")
     monkeypatch.setenv("REWARDSTACK_RUN_ID", "a failure rate")
-    with pytest.raises(BudgetError, match="REWARDSTACK_MAX_REQUESTS: this process has spent 1 of 1") as refused:
+    with pytest.raises(BudgetError, match="REWARDSTACK_MAX_REQUESTS: this process has used 1 of 1") as refused:
         score([sample(text, temperature=0) for text in ("a", "b", "c", "d")])
     assert ["failed", "failed", "failed", "ok"] == sorted(one.status for one in refused.value.scores)
     with pytest.raises(FailureRateError, match="3 of the last 4 samples failed.* reason: REWARDSTACK_MAX_REQUESTS: "):

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("needs_process")
 WORKERS = 8
 TIMEOUT = 5.0
 REFUSED = "connection refused (is the server running?)"
-WORDS = {"refused": [REFUSED], "silent": ["accepts requests and does not answer", "no answer even to GET /health"]}
+WORDS = {"refused": [REFUSED], "silent": ["accepts connections but does not answer", "no answer even to GET /health"]}
 
 
 @pytest.fixture(autouse=True, params=[0.4, pytest.param(1.0, marks=pytest.mark.nightly)])

@@ -51,4 +51,4 @@ def test_logged(server: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
 
     lines = [one.getMessage() for one in caplog.records if one.name == "rewardstack.client"]
     assert [line.partition(":")[0] for line in lines] == ["gsm8k", "math"]
-    assert lines[0].startswith("gsm8k: 2 rewards, mean ") and "1 groups without spread" in lines[0]
+    assert lines[0].startswith("gsm8k: 2 rewards, mean ") and "1 groups with all rewards equal" in lines[0]

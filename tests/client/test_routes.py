@@ -107,7 +107,7 @@ def test_custom_route_replaces_verls(name: str) -> None:
         ("gms8k_train", "did you mean 'gsm8k'?"),
         ("gsm8k-train", "did you mean 'gsm8k'?"),
         ("judge", "did you mean 'llm_judge_remote'?"),
-        ("mentions", "for your own reward function 'mentions' (REWARD_FUNCTIONS) write 'rule_remote_mentions'"),
+        ("mentions", "for your own reward function 'mentions' (REWARD_FUNCTIONS), use 'rule_remote_mentions'"),
     ],
 )
 def test_suggestion_for_an_unknown_source(source: str, hint: str) -> None:

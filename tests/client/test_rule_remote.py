@@ -249,8 +249,8 @@ def test_path_under_which_nothing_answers(
         with pytest.raises(SettingsError) as caught:
             compute_score("math", "a", "1", None if extra is None else {"server_url": url})
     assert str(caught.value) == (
-        f"{url}/v1/score returned 404: there is no endpoint '/foo/v1/score'; nothing answers under the path /foo; "
-        f"leave it out of {variable}, unless a gateway uses it as a prefix"
+        f"{url}/v1/score returned 404: there is no endpoint '/foo/v1/score'; no service answers under the path /foo; "
+        f"remove it from {variable}, unless a gateway uses it as a prefix"
     )
 
 

@@ -144,7 +144,7 @@ def test_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     file = tmp_path / "routes.json"
     file.write_text(json.dumps({"routes": {"mine": {"route": "gsm8k", "shift": -1, "on_error": "zero"}}}))
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(file))
-    with pytest.raises(RouteError, match="^route 'mine', on_error: its values go down to -1"):
+    with pytest.raises(RouteError, match="^route 'mine', on_error: its scores can be as low as -1"):
         compute_score("gsm8k", *RIGHT)
 
 
@@ -154,7 +154,7 @@ def test_default_below_zero_is_raise() -> None:
     with pytest.raises(ScoringError, match="the reference"):
         compute_score("signed", RIGHT[0], None)
     assert compute_score("signed", RIGHT[0], None, on_error="none") is None
-    with pytest.raises(ConfigError, match="^on_error: route 'signed' can go below 0"):
+    with pytest.raises(ConfigError, match="^on_error: scores of route 'signed' can be below 0"):
         compute_score("signed", RIGHT[0], None, on_error="zero")
     with pytest.raises(ScoringError):
         compute_score("signed", RIGHT[0], None, on_error="lexical")

@@ -57,7 +57,7 @@ async def one_place() -> AsyncIterator[tuple[Service, EndpointPool, Get]]:
 async def test_a_timeout_before_the_first_request() -> None:
     """A timeout that is too short for a single request says so, and what to do."""
     async with one_place() as (service, _, get):
-        with pytest.raises(DeadlineError, match="the timeout ended before a request was sent; raise it"):
+        with pytest.raises(DeadlineError, match="the timeout ended before a request was sent; set a longer timeout"):
             await get("/hasty", 1e-9)
         assert not service.paths
 

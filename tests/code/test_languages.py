@@ -214,8 +214,8 @@ def test_unscored(server: RewardServer, table: Table) -> None:
         ("no such language", sample("x", SUM, language="cobol"), "extra_info.language"),
         ("a number", sample("x", SUM, language=7), "extra_info.language"),
         ("the row's", sample("x", {"language": "rust", **SUM}), "available: python, cpp, c"),
-        ("calls", cpp(ADD, {"inputs": ["1"], "outputs": ["1"], "fn_name": "f"}), "only test Python"),
-        ("asserts", cpp(ADD, ["assert f(1)"]), "only test Python"),
+        ("calls", cpp(ADD, {"inputs": ["1"], "outputs": ["1"], "fn_name": "f"}), "only Python programs"),
+        ("asserts", cpp(ADD, ["assert f(1)"]), "only Python programs"),
         ("a checker that does not compile", sample("print(1)", {**ONE, "checker": "#include <no.h>"}), "no.h"),
     ):
         with table.case(name):

@@ -270,7 +270,7 @@ UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
         sample(
             "def f(x): return 2", "def test_a(): assert f(1) == 2\nclass TestF:\n    def test_b(self): assert f(2) == 3"
         ),
-        "classes of tests are not run",
+        "test classes are not supported",
     ),
     "a class of unittest beside a test": (
         sample(
@@ -278,26 +278,26 @@ UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
             "import unittest\ndef test_a(): assert f(1) == 2\n"
             "class Cases(unittest.TestCase):\n    def test_b(self): assert f(2) == 3",
         ),
-        "classes of tests are not run",
+        "test classes are not supported",
     ),
     "a coroutine beside a test": (
         sample("def f(x): return 2", "def test_a(): assert f(1) == 2\nasync def test_b(): assert f(2) == 3"),
-        "coroutines and generators are not run",
+        "coroutines and generators are not supported",
     ),
     "a generator beside a test": (
         sample("def f(x): return 2", "def test_a(): assert f(1) == 2\ndef test_b():\n    yield\n    assert f(2) == 3"),
-        "coroutines and generators are not run",
+        "coroutines and generators are not supported",
     ),
     "a test with a fixture": (
         sample("def f(x): return x", "def one(): return 1\ndef test_f(one): assert f(one) == 1"),
-        "fixtures and marks are not run",
+        "fixtures and marks are not supported",
     ),
     "a test with a mark": (
         sample(
             "def f(x): return x",
             "def mark(f):\n    f.pytestmark = []\n    return f\n@mark\ndef test_f(): assert f(1) == 1",
         ),
-        "fixtures and marks are not run",
+        "fixtures and marks are not supported",
     ),
     "tests that call nothing": (sample("def f(x): return x", ["assert 1 == 1"]), "without calling"),
     "tests that loop by themselves": (

@@ -135,7 +135,7 @@ def test_interrupted(own: Site, command: Make, tmp_path: Path) -> None:
     job_id = json.loads((tmp_path / "out.jsonl.job").read_text())["job_id"]
 
     assert process.returncode == 130
-    assert f"the job {job_id} continues on the server" in err and "the same command continues from there" in err
+    assert f"the job {job_id} continues on the server" in err and "run the same command again to continue" in err
     assert own.end_of(job_id)["status"] == "finished"
     assert cli(*arguments).status == 0
     assert (1, ROWS) == (submitted(own), len(read_jsonl(tmp_path / "out.jsonl")))
@@ -216,7 +216,7 @@ def test_an_option_wrong_in_every_row(jobs: Site, command: Make, tmp_path: Path)
     result = command(jobs)("submit", "in.jsonl", "--wait", "-o", "out.jsonl")
 
     assert result.status == 2 and "extra_info.method: expected one of strict, flexible, got 'lax'" in result.err
-    assert "(reported for the first of 12 rows; this option is invalid in all of them)" in result.err
+    assert "(in the first row; the same option is invalid in all 12 rows)" in result.err
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,11 @@ def test_first_start(
 
 @pytest.mark.parametrize(
     ("stack", "engine_answers", "reason"),
-    [("", False, "docker is not installed"), ("", True, "an engine answers"), ("native", True, "STACK=native")],
+    [
+        ("", False, "docker is not installed"),
+        ("", True, "a container engine answers"),
+        ("native", True, "STACK=native"),
+    ],
 )
 def test_says_why(run: RunDir, monkeypatch: pytest.MonkeyPatch, stack: str, engine_answers: bool, reason: str) -> None:
     """It says why it chose what it did."""

@@ -227,7 +227,7 @@ def test_missing_field(registry: Registry, name: str, field: str) -> None:
 
     title = rf"reward function '{name}' \(signatures\.py, line \d+\)"
     remedy = rf"send it, or give the parameter a default \({field}=None\)"
-    reason = rf"extra_info\.{field} is missing; {title} has a parameter of that name; {remedy}"
+    reason = rf"extra_info\.{field} is missing, but {title} requires it; {remedy}"
     assert (outcome.value, outcome.field) == (None, f"extra_info.{field}")
     assert re.fullmatch(reason, outcome.reason), outcome.reason
 
@@ -379,11 +379,11 @@ def test_argument_that_a_server_does_not_have(use: Callable[[Any], Any]) -> None
 REFUSED = [
     (
         "@reward_function\ndef f(text, reference): ...",
-        r"no parameter gets the response \(parameters: text, reference\); give",
+        r"no parameter gets the response \(parameters: text, reference\); name the parameter for it `response`",
     ),
     (
         "@reward_function\ndef f(): ...",
-        r"\(parameters: none\); give the parameter that is to get it",
+        r"\(parameters: none\); name the parameter for it",
     ),
     ("@reward_function\ndef f(*args, **kwargs): ...", "use functools.wraps"),
     ("@reward_function\ndef f(reference, **kwargs): ...", "no parameter gets the response"),

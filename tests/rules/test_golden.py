@@ -57,7 +57,7 @@ def test_exact_beats_normalised(tmp_path: Path) -> None:
     [
         ("{", "cannot be read"),
         ("{}", "must hold a list of rows"),
-        ('[{"question": "a", "answer": "b"}, {"question": "a"}]', "row 2 of .* needs the keys question and answer"),
+        ('[{"question": "a", "answer": "b"}, {"question": "a"}]', "row 2 of .* is malformed; it needs question"),
         ('[{"question": 1, "answer": "b"}]', "row 1 of .*: question must be a string"),
         ('[{"question": "a", "answer": {}}]', "row 1 of"),
         ("[1]", "row 1 of"),

@@ -96,7 +96,7 @@ def test_a_default_reward_type(start: Start, variables: dict[str, str], warnings
         assert server.post(f"/get_reward{query}", {"prompts": ["p"], "responses": ["r"]}).status_code == 200
 
     messages = [line["message"] for line in lines(server) if line["level"] == "warning"]
-    assert len([text for text in messages if text.startswith("REWARD_TYPE is not set, and a request has ")]) == warnings
+    assert len([text for text in messages if text.startswith("REWARD_TYPE is not set and a request has ")]) == warnings
 
 
 def test_misspelled_options(start: Start, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_misspelled_variables(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Lo
         ),
         (["--port", "0"], "--port: '0' is not a whole number from 1 to 65535"),
         (["--workers", "-1"], "--workers: '-1' is not a whole number from 1 to 1024"),
-        (["--host", "300.1.1.1"], "--host: '300.1.1.1' is no address of this machine ("),
+        (["--host", "300.1.1.1"], "--host: cannot listen on '300.1.1.1' ("),
     ],
 )
 def test_start_with_a_wrong_setting(needs_process: None, arguments: list[str], complaint: str) -> None:

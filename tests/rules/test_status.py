@@ -147,10 +147,13 @@ def test_many_viewers_share_one_report(server: RewardServer) -> None:
     [
         ("concise raised ValueError: the reference is missing", "the reward function raised an exception"),
         (
-            "no answer in time; last: http://j:1: connection refused (is the server running?)",
+            "no answer in time; last known state: http://j:1: connection refused (is the server running?)",
             "a server cannot be reached",
         ),
-        ("no answer in time; last: the timeout ended before a request was sent; raise it", "no answer in time"),
+        (
+            "no answer in time; last known state: the timeout ended before a request was sent; set a longer timeout",
+            "no answer in time",
+        ),
         (
             "no answer to GET /health within 1 s; unavailable for 736.5 s, failing fast until a health probe succeeds",
             "a server cannot be reached",
@@ -159,6 +162,7 @@ def test_many_viewers_share_one_report(server: RewardServer) -> None:
             "http://j:1 returned 500: down; unavailable for 9.0 s, failing fast until a health probe succeeds",
             "a server answers with an error",
         ),
+        ("no reference can be parsed; the first: too long", "the reference cannot be parsed"),
         ("not scored before its deadline; the isolated processes are busy", "isolated processes are busy"),
         ("no answer within 5 s", "no answer in time"),
         ("f returned a str; return a number, a dict", "the reward function gave no number in its range"),

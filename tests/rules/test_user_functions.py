@@ -69,8 +69,8 @@ def test_value(server: RewardServer, item: dict[str, Any], value: float, parts: 
         (sample("keywords", "red", ","), "the reference holds no keywords"),
         (
             sample("needs_rubric", "red", "r"),
-            "extra_info.rubric is missing; reward function 'needs_rubric' (hostile.py, line {needs_rubric}) has a "
-            "parameter of that name; send it, or give the parameter a default (rubric=None)",
+            "extra_info.rubric is missing, but reward function 'needs_rubric' (hostile.py, line {needs_rubric}) "
+            "requires it; send it, or give the parameter a default (rubric=None)",
         ),
         (
             sample("silent"),

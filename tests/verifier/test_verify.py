@@ -33,6 +33,8 @@ REFERENCES = [
     ("", [""], (None, "the reference is empty")),
     ("", ["\\frac{1}{"], (None, "the reference cannot be parsed")),
     ("\\boxed{5}", [DIGITS], (None, "the reference cannot be parsed: too long")),
+    ("\\boxed{5}", [DIGITS, "\\frac{1}{"], (None, "no reference can be parsed; the first: too long")),
+    ("\\boxed{5}", ["\\frac{1}{", DIGITS], (None, "no reference can be parsed")),
     ("\\boxed{5}", ["9^{9^{9^9}}"], (False, "wrong answer")),
     (f"\\boxed{{{DIGITS}}}", ["5"], (False, "the answer cannot be parsed: too long")),
     ("x" * (MAX_RESPONSE + 1), ["5"], (False, "the response is too long")),

@@ -61,6 +61,8 @@ def _decide(question: Question) -> Ruling:
     if any(not refused and is_readable(reference) for refused, reference in zip(refusals, expected, strict=True)):
         return Ruling(False, fault or "wrong answer")
     # No reference can be parsed, so there is no verdict.
+    if len(expected) > 1:
+        return Ruling(None, f"no reference can be parsed{'; the first: ' if refusals[0] else ''}{refusals[0]}")
     return Ruling(None, f"the reference cannot be parsed{': ' if refusals[0] else ''}{refusals[0]}")
 
 

@@ -57,7 +57,7 @@ def _detail_lines(setting: Mapping[str, Any]) -> Iterator[str]:
         f"true negatives {figures['true_negative']}, false positives {figures['false_positive']}"
     )
     if bits := setting["figures"]["bits"]:
-        yield f"too many different scores for an exact auc: it is that of the scores rounded down to {bits} bits"
+        yield f"auc is approximate: too many different scores, so they are rounded down to {bits} significant bits"
     for one in setting["without"]:
         yield f"{one['rows']} {one['status']}: {one['reason']}"
     yield from _injection_lines(setting["injections"])
@@ -83,7 +83,7 @@ def describe_injections(figures: Sequence[Mapping[str, Any]]) -> str:
     """
     fooled, tried, without = (sum(one[name] for one in figures) for name in ("fooled", "of", "without"))
     words = f"in {fooled} of {tried} trials, a wrong response was scored right because of an injection"
-    return f"{words}; further trials, without a score: {without}" if without else words
+    return f"{words}; trials without a score, not counted: {without}" if without else words
 
 
 def describe_comparison(report: Mapping[str, Any]) -> str:

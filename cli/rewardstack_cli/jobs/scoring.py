@@ -150,7 +150,7 @@ def _check_complete(state: dict[str, Any], rows: int) -> None:
 
 
 def _job_error(state: dict[str, Any]) -> RequestError:
-    explanation = f"reported for the first of {state['items']} rows; this option is invalid in all of them"
+    explanation = f"in the first row; the same option is invalid in all {state['items']} rows"
     return RequestError(f"job {state['job_id']}: {state['error']} ({explanation})", OPTIONS)
 
 

@@ -105,7 +105,7 @@ async def _check_signatures(redis: Redis, finding: Finding, secret: str) -> None
     problem_text = (
         "not signed with this REWARD_CACHE_SECRET" if secret else "signed, and REWARD_CACHE_SECRET is not set"
     )
-    problem_text = f"{invalid} of {len(stored)} values are {problem_text}, so they are computed again"
+    problem_text = f"{invalid} of {len(stored)} values are {problem_text}, so they are recomputed"
     if invalid == len(stored):
         raise ProbeError(problem_text, SIGNATURES)
     finding.sample += f"; {problem_text}"

@@ -44,7 +44,7 @@ NO_LABELS = "verdict 'logprob' cannot be used"
 PATH_NOT_FOUND = (404, 405, 501)
 NO_THINKING_SWITCH = (
     "start the server without --reasoning-parser: the model's chat template does not honor `enable_thinking`, so the "
-    "parser takes the whole reply for reasoning, and the format of the reply is not enforced"
+    "parser treats the whole reply as reasoning, and the reply's format is not enforced"
 )
 ALWAYS_THINKS = (
     "with its chat template, the model thinks even if `enable_thinking` is false; use another model or template, or "

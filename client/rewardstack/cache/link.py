@@ -98,8 +98,8 @@ class RedisLink:
         if "invalid" not in self._logged:
             self._logged.add("invalid")
             log.warning(
-                "ignoring invalid values in the result cache: malformed, out of their function's range, or not signed "
-                "with this REWARD_CACHE_SECRET; they are computed again (run `rewardstack check` for details)"
+                "ignoring invalid values in the result cache (malformed, out of range, or not signed with this "
+                "REWARD_CACHE_SECRET); they are recomputed (run `rewardstack check` for details)"
             )
 
     async def close(self) -> None:

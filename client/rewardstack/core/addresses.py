@@ -21,5 +21,5 @@ def wrong_url_remedy(url: str, name: str) -> str:
     """
     path = urlsplit(url).path
     if path:
-        return f"nothing answers under the path {path}; leave it out of {name}, unless a gateway uses it as a prefix"
+        return f"no service answers under the path {path}; remove it from {name}, unless a gateway uses it as a prefix"
     return f"another service answers there; correct host and port in {name}"

@@ -279,7 +279,7 @@ class Batcher(Generic[T, R]):
         return outcome
 
     def _timeout_error(self, call: Call[T, R], deadline: Deadline | SharedDeadline) -> Exception:
-        queue_state = f"{call.queue.in_flight} other samples are in flight before this sample"
+        queue_state = f"{call.queue.in_flight} samples of the same queue are in flight"
         if call.queue.key.max_wait is not None and call in call.queue.waiting:
             queue_state = f"{len(call.queue.waiting)} of {call.queue.key.size:g} members of its group have arrived"
         return DeadlineError(timeout_message(deadline, call.deadline, queue_state))

@@ -131,7 +131,10 @@ class LoopThread:
     def _require_running(self, work: Coroutine[Any, Any, Any]) -> None:
         if self._stopping:
             work.close()
-            raise LoopError("the process exits, so nothing is scored any more; score before that, not in `atexit`")
+            raise LoopError(
+                "the process is exiting, so samples can no longer be scored; "
+                "score them before exit, not in an `atexit` handler"
+            )
 
     def stop(self) -> None:
         """Cancel running tasks, await the functions in `closing`, and stop the loop, within `CLOSING_TIME`."""

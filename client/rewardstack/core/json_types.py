@@ -15,7 +15,7 @@ FLOAT_BYTES = 8
 """Size of Python's float, in bytes."""
 MAX_DATA_URL = 60
 """Maximum number of characters of a data URL that are displayed."""
-TOO_DEEP = f"its response, reference or extra_info is nested more than {MAX_DEPTH} deep"
+TOO_DEEP = f"the response, reference or extra_info is nested more than {MAX_DEPTH} levels deep; flatten it"
 """The error about a sample that exceeds `MAX_DEPTH`."""
 
 

@@ -71,11 +71,11 @@ class RewardSummary(NamedTuple):
 
     @property
     def text(self) -> str:
-        """A summary such as "512 rewards, mean 0.42, deviation 0.49, 58% zeros, 3 of 64 groups without spread"."""
-        groups = f", {self.flat:,} of {self.groups:,} groups without spread" if self.groups else ""
+        """A summary such as "512 rewards, mean 0.42, std 0.49, 58% zeros, 3 of 64 groups with all rewards equal"."""
+        groups = f", {self.flat:,} of {self.groups:,} groups with all rewards equal" if self.groups else ""
         parts = "".join(f", {name} {mean:.3g}" for name, mean in self.parts.items())
         zeros = f"{self.zeros / self.size:.0%} zeros"
-        return f"{self.size:,} rewards, mean {self.mean:.3g}, deviation {self.std:.3g}, {zeros}{groups}{parts}"
+        return f"{self.size:,} rewards, mean {self.mean:.3g}, std {self.std:.3g}, {zeros}{groups}{parts}"
 
 
 def _parts(scores: Sequence[Score]) -> dict[str, float]:

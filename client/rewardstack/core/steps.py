@@ -139,7 +139,7 @@ def drop_none(facts: Record) -> Record:
 def read_steps(records: Any, depth: int = 0) -> list[Step]:
     """Parse the steps in a server's explanation; raise ValueError, KeyError or TypeError if they are malformed."""
     if depth > MAX_DEPTH:
-        raise ValueError(f"steps are nested more than {MAX_DEPTH} deep")
+        raise ValueError(f"steps are nested more than {MAX_DEPTH} levels deep")
     return [
         Step(
             str(record["step"]),

@@ -266,8 +266,8 @@ class Pipeline:
     ) -> tuple[Stage, Context]:
         """Return the first stage and the context of a group; raise ConfigError if a setting is invalid."""
         if on_error == "zero" and self._can_be_negative(source):
-            why = f"route {route.name!r} can go below 0, so zero would be a good score; choose raise or none"
-            raise ConfigError(f"on_error: {why}", "on_error")
+            why = f"scores of route {route.name!r} can be below 0, so 0.0 would reward failed samples"
+            raise ConfigError(f"on_error: {why}; choose raise or none", "on_error")
         lexical = (on_error or self._policy(route, source)) == "lexical"
         errors = None if on_error or route.on_error else budget_errors
         return self._stage(route, source), replace(context, timeout=timeout, lexical=lexical, budget_errors=errors)

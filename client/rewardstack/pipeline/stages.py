@@ -337,8 +337,8 @@ class Cache(Generic[P]):
 
     def _key_facts(self, sample: Sample[P], key: Key | None) -> Record:
         if key is not None:
-            bound = None if key.deterministic else "scores vary, so the key is valid only within one run or process"
-            return drop_none({"key": key.text, "note": bound})
+            note = "scores are not deterministic, so the key is valid only within one run or process"
+            return drop_none({"key": key.text, "note": None if key.deterministic else note})
         if not self.cache.is_enabled:
             return {"key": "none: the cache is off"}
         if may_be_cached(sample.item.extra):

@@ -45,11 +45,11 @@ class NamedTable:
             RouteError: the name of the table or of a field is invalid, or `table` is not a mapping.
         """
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            why = (
-                "a name has letters, digits, `_`, `-` and `.` (at most 64), begins with a letter or a digit, "
-                "and does not look like an API version (`v1`)"
+            remedy = (
+                "use at most 64 letters, digits, `_`, `-` and `.`, begin with a letter or a digit, "
+                "and do not begin like an API version (`v1`)"
             )
-            raise RouteError(f"{kind}: {why}; got {str(name)[:64]!r}", kind)
+            raise RouteError(f"{kind}: invalid name {str(name)[:64]!r}; {remedy}", kind)
         if not isinstance(table, Mapping):
             raise table_error(kind, name, "", f"expected a table, got {type(table).__name__}")
         if unknown := [field for field in table if field not in allowed]:

@@ -286,7 +286,8 @@ class RouteTable:
         for route in self:
             if route.on_error == "zero" and (low := self.bounds(route.name)[0]) < 0:
                 why = (
-                    f"its values go down to {low:g}, so zero would be a good score; choose raise or none, or clip at 0"
+                    f"its scores can be as low as {low:g}, so 0.0 would reward failed samples; choose raise or none, "
+                    "or clip the scores at 0"
                 )
                 raise RouteError(f"route {route.name!r}, on_error: {why}", "on_error")
 
@@ -318,8 +319,8 @@ class RouteTable:
             from rewardstack.core.misspellings import did_you_mean
         meant = did_you_mean(source, [route.name for route in self._routes.values()])
         remedy = reason_unsupported(source) or (
-            f"for your own reward function {source!r} (REWARD_FUNCTIONS) write {RULE_PREFIX + source!r}; "
-            "REWARDSTACK_ROUTES may name a file with more routes"
+            f"for your own reward function {source!r} (REWARD_FUNCTIONS), use {RULE_PREFIX + source!r}; "
+            "to add routes, set REWARDSTACK_ROUTES to a routes file"
         )
         message = f"data_source {source!r} has no route; {meant}available: {', '.join(self.names())}; {remedy}"
         return UnknownSourceError(message, "data_source")

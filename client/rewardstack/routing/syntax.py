@@ -114,8 +114,9 @@ def _read(path: str) -> list[dict[str, Any]]:
         why = f"{Path(path).absolute()} cannot be read: {error.strerror}; correct the path, or unset the variable"
         raise RouteError(f"REWARDSTACK_ROUTES: {why}", "REWARDSTACK_ROUTES") from error
     except ValueError as error:
-        kind = "JSON" if path.endswith(".json") else "TOML, in which a name with a slash or a dot needs quotes"
-        why = f"{path} is not valid {kind}: {error}"
+        is_json = path.endswith(".json")
+        kind, hint = ("JSON", "") if is_json else ("TOML", "; put names with a slash or a dot in quotes")
+        why = f"{path} is not valid {kind}: {error}{hint}"
         raise RouteError(f"REWARDSTACK_ROUTES: {why}", "REWARDSTACK_ROUTES") from error
     tables = document if isinstance(document, dict) else {}
     absent = [name for name in TABLES if name not in tables]

@@ -197,7 +197,7 @@ class Budget:
         spent, limit = self._total[tokens], self._limits[tokens]
         whose = f"the run {self._run_id!r}" if self._shared else "this process"
         other = "set another REWARDSTACK_RUN_ID" if self._shared else "start another process"
-        spends = f"{whose} has spent {spent:,} of {limit:,} {what} of model servers"
+        spends = f"{whose} has used {spent:,} of {limit:,} {what} on model servers"
         return BudgetError(f"{name}: {spends}; raise the limit, or {other}", name)
 
     def _log_once(self, what: str, message: str) -> None:

@@ -229,15 +229,16 @@ class RewardModelScorer(Relayable[Sample]):
         """Return the weight of each output; raise ConfigError if there are not as many weights as outputs."""
         weights = self._model.outputs or (1.0,)
         if len(weights) != len(logits):
-            why = f"the model has {len(logits)} outputs and there are {len(self._model.outputs) or 'no'} weights"
-            raise self._model.error("outputs", f"{why}; give one weight for each, such as [-1, 1]")
+            why = f"the model has {len(logits)} outputs, but {len(self._model.outputs) or 'no'} weights are set"
+            raise self._model.error("outputs", f"{why}; set one weight for each output, such as [-1, 1]")
         return weights
 
     def _score_steps(self, steps: Steps, replies: Sequence[Sequence[float]], sample: Sample) -> Score:
         probabilities = [one[-1] for one in replies]
         if len(probabilities) != sample.steps:
             raise ReplyError(
-                f"got {len(probabilities)} probabilities for {sample.steps} steps; is {steps.tag!r} the step tag?"
+                f"got {len(probabilities)} probabilities for {sample.steps} steps; "
+                f"check that {steps.tag!r} is the step tag that the model was trained with"
             )
         aggregate = {"min": min, "mean": fmean, "product": math.prod, "last": lambda values: values[-1]}
         value = float(aggregate[steps.aggregate](probabilities))  # type: ignore[operator]
@@ -350,7 +351,7 @@ def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     if problem := problem or "\n".join(turn.text for turn in turns if turn.role == "user"):
         return (("user", problem),)
     raise RequestError(
-        "extra_info.problem: missing, and so are messages and prompt; set one of them", "extra_info.problem"
+        "extra_info.problem: no task in problem, prompt, messages or question; set one of them", "extra_info.problem"
     )
 
 

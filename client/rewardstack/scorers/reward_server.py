@@ -347,7 +347,7 @@ async def _request_scores(
             raise
         if len(records) == 1 or is_group:
             what = f"a group of {len(records)} samples" if is_group else "a sample"
-            reason = f"{what} of {len(body):,} bytes is too large for the server: {error}"
+            reason = f"{what} ({len(body):,} bytes) is too large for the server: {error}"
             return [Score.failed(reason, source) for _ in records]
     sums = [*accumulate(map(len, records))]
     middle = min(max(1, bisect_left(sums, sums[-1] / 2)), len(records) - 1)

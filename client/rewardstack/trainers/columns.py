@@ -18,7 +18,7 @@ SOURCE, EXTRA = "data_source", "extra_info"
 TOKENS = "completion_tokens"
 """The field of `extra_info` with the number of tokens in the completion, which the trainer has counted."""
 REMEDIES = {
-    SOURCE: "name a route as the first argument, or give the data set such a column",
+    SOURCE: "pass the route as the first argument, or add the column to the data set",
     "reference": "name the column with the references, or give reference=None if the route needs none",
     "columns": "correct the name, or leave it out of columns=",
 }

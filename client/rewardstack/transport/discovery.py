@@ -68,7 +68,8 @@ class _Request(Generic[T]):
             return await run_with_timeout(seconds, asyncio.shield(self.task))
         except asyncio.TimeoutError:
             service = self.deadline.service
-            raise DeadlineError(f"no answer in time{f'; last: {service.cause()}' if service else ''}") from None
+            state = f"; last known state: {service.cause()}" if service else ""
+            raise DeadlineError(f"no answer in time{state}") from None
 
 
 class Discovery(Generic[D, T]):

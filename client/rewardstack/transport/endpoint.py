@@ -361,7 +361,7 @@ class Endpoint:
         if self._alive_at >= since:
             return f"{self._shown_url} is up and is working on {requests}, the oldest sent {seconds:.1f} s ago"
         accepted = "accepted the connection and has" if seconds > CONNECT_TIMEOUT else "has"
-        return f"{self._shown_url} {accepted} sent nothing for {seconds:.1f} s (waiting there: {requests})"
+        return f"{self._shown_url} {accepted} sent nothing for {seconds:.1f} s ({requests} in flight)"
 
     @property
     def deadlines(self) -> list[SharedDeadline]:
@@ -584,7 +584,7 @@ class Endpoint:
                 self._answered_at = time.monotonic()
                 self._alive_at = self._answered_at if is_alive else self._alive_at
                 continue
-            hang = UnreachableError(f"{self._shown_url}: accepts requests and does not answer")
+            hang = UnreachableError(f"{self._shown_url}: accepts connections but does not answer, not even GET /health")
             self._is_hanging = True
             self.failure.record(hang, self._answered_at)
             self.limiter.record_failure(immediately=True, ejects=self._may_eject(self))

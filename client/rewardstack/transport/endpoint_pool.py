@@ -67,7 +67,7 @@ LOADING_PAUSE = 2.5
 """Seconds to wait before the retry after a 404, because the model may still be loading."""
 NOT_FOUND = 404
 """HTTP status for an unknown path or model."""
-NOTHING_SENT = "the timeout ended before a request was sent; raise it"
+NOTHING_SENT = "the timeout ended before a request was sent; set a longer timeout"
 """State of a pool without requests and failures, for the error about a timeout."""
 
 Location = tuple[tuple[str, ...], str]
@@ -463,7 +463,7 @@ class EndpointPool:
         if last_error is not None and cause == NOTHING_SENT:
             cause = str(last_error)
         last = "" if last_error is None or str(last_error) in cause else f"{last_error}; "
-        return DeadlineError(f"no answer in time; last: {last}{cause}")
+        return DeadlineError(f"no answer in time; last known state: {last}{cause}")
 
     def cause(self) -> str:
         """Return the known state of each endpoint, and the number of queued requests."""

@@ -27,7 +27,11 @@ FLAGS: dict[str, dict[str, Any]] = {
     "dtype": {"choices": ("float16", "float32", "bfloat16"), "help": "if not set: float16 on a GPU, else float32"},
     "pooling": {"choices": ("cls", "mean", "last-token", "last_token"), "help": "if not set: the model's pooling"},
     "served_model_name": {"help": "name of the model in /v1/embeddings"},
-    "max_concurrent_requests": {"type": _count, "default": 512, "help": "maximum inputs in flight; more get 429"},
+    "max_concurrent_requests": {
+        "type": _count,
+        "default": 512,
+        "help": "maximum inputs in flight; further requests get status 429",
+    },
     "max_batch_tokens": {"type": _count, "default": 16384, "help": "maximum tokens of a forward pass, with padding"},
     "max_batch_requests": {"type": _count, "help": "maximum inputs of a forward pass"},
     "max_client_batch_size": {"type": _count, "default": 32, "help": "maximum inputs of a request"},

@@ -115,8 +115,8 @@ def _require_address(settings: Settings) -> None:
     if error := _bind_error(settings.host, 0):
         why = getattr(error, "strerror", None) or error
         raise SettingsError(
-            f"REWARD_HOST: {settings.host!r} is no address of this machine ({why}); use 127.0.0.1, or 0.0.0.0 for all "
-            "addresses",
+            f"REWARD_HOST: cannot listen on {settings.host!r} ({why}); use 127.0.0.1, or 0.0.0.0 for all addresses of "
+            "this machine",
             "REWARD_HOST",
         ) from error
     if error := _bind_error(settings.host, settings.port):
@@ -139,7 +139,8 @@ def _bind_error(host: str, port: int) -> OSError | UnicodeError | None:
 def _warn_if_open(settings: Settings) -> None:
     if not settings.api_keys and not settings.socket and not _is_loopback(settings.host):
         log.warning(
-            "Anyone who reaches %s can use this server; set REWARD_SERVER_API_KEYS, or --host 127.0.0.1",
+            "no API keys: any client that can connect to %s can use this server; set REWARD_SERVER_API_KEYS, or use "
+            "--host 127.0.0.1",
             settings.address,
         )
 

@@ -249,8 +249,9 @@ def _check_permissions(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return `names`; raise SettingsError if one of them is not in `ADDABLE`."""
     for name in names:
         if name not in ADDABLE:
-            known = f"use {', '.join(GROUPS)}, or a system call such as sched_setaffinity"
-            raise SettingsError(f"{FUNCTION_ALLOW}: {name} cannot be allowed; {known}", FUNCTION_ALLOW)
+            remedy = f"use {', '.join(GROUPS)}, or a system call such as sched_setaffinity"
+            why = f"{name!r} is unknown or must not be allowed; {remedy}"
+            raise SettingsError(f"{FUNCTION_ALLOW}: {why}", FUNCTION_ALLOW)
     return names
 
 

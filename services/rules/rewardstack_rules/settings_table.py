@@ -56,9 +56,11 @@ JOBS = Section("Jobs", [
     Setting("REWARD_JOB_TTL", "604800", Integer(1, 10**9), ("rules",),
             "seconds that a job and its results are kept after its end (a week)"),
     Setting("REWARD_KEY_OPEN_JOBS", "", Maybe(Integer(1, 1_000_000)), ("rules",),
-            "unfinished jobs per API key; more get 429; empty: no limit. Without keys all clients share one limit"),
+            "maximum unfinished jobs per API key; further jobs get status 429; empty: no limit. Without keys all "
+            "clients share one limit"),
     Setting("REWARD_KEY_QUEUE_BYTES", "", Maybe(Integer(1, 2**50)), ("rules",),
-            "compressed bytes of samples and results in the queue per API key; more get 429; empty: no limit"),
+            "maximum compressed bytes of samples and results in the queue per API key; further jobs get status 429; "
+            "empty: no limit"),
 ])
 
 RULES = Section("Reward server", [
@@ -114,7 +116,8 @@ RULES = Section("Reward server", [
             "API keys, comma-separated, of at least 16 characters (`openssl rand -hex 32`); clients must send one; "
             "empty: no keys", secret=True),
     Setting("REWARD_KEY_RATE", "", Maybe(Integer(1, 1_000_000)), ("rules",),
-            "requests per second and API key; more get 429; empty: no limit. Without keys all clients share one limit"),
+            "maximum requests per second and API key; further requests get status 429; empty: no limit. Without keys "
+            "all clients share one limit"),
     Setting("STATUS_PAGE_EXPLAIN", "off", OneOf("on", "off"), ("rules",),
             "`on`: the status page has a form that explains samples; it shows texts, requests and replies of judges"),
 ])

@@ -103,8 +103,8 @@ def unsupported_reason(server: ModelServer, settings: Settings, servers: Sequenc
     image = get_image(server.name, on_gpu)
     if image.file(settings).exists():
         return ""
-    why = "no GPU is left for it, and " if gpus() and not on_gpu else ""
-    return f"{why}{image.file(settings)} is missing (make sif t={image.name})"
+    why = "no GPU is left for it, and the CPU image " if gpus() and not on_gpu else ""
+    return f"{why}{image.file(settings)} is missing; make sif t={image.name} builds it"
 
 
 def _gpus_of_vllm(settings: Settings, servers: Sequence[ModelServer]) -> int:

@@ -118,7 +118,7 @@ def warn_outdated(settings: Settings, services: Iterable[str]) -> list[str]:
     # comparison with the file times of this checkout would mean nothing.
     own = [image for image in images if os.access(image.file(settings), os.W_OK)]
     return [
-        f"{image.file(settings)} is older than its sources and is used as it is (make sif t={image.name})"
+        f"{image.file(settings)} is older than its sources and is used anyway; make sif t={image.name} rebuilds it"
         for image in own
         if image.is_outdated(settings)
     ]

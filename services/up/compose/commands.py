@@ -112,9 +112,9 @@ def _start_order(service: str) -> int:
 def _remove(project: Project, *options: str) -> None:
     removed = project.run("down", "--remove-orphans", *options)
     if left := [container.name for container in project.containers()]:
-        raise StackError(f"still there: {', '.join(left)}", "make down again")
+        raise StackError(f"containers not removed: {', '.join(left)}", "run make down again")
     if not removed:
-        raise StackError("docker compose down failed", "the lines above say why; then make down again")
+        raise StackError("docker compose down failed", "the lines above say why; then run make down again")
 
 
 def _load(run: RunDir) -> tuple[ComposeRecord, Project]:

@@ -55,7 +55,7 @@ def require() -> Engine:
     """
     engine, reason = find()
     if engine is None:
-        raise StackError(f"no container engine: {reason}", "start Docker, or STACK=native: local processes")
+        raise StackError(f"no container engine: {reason}", "start Docker, or set STACK=native to run local processes")
     return engine
 
 

@@ -103,4 +103,4 @@ def down(run: RunDir) -> None:
         endpoints.withdraw(run)
     if left := supervisor.members():
         names = ", ".join(f"{process.name} (pid {process.pid})" for process in left)
-        raise StackError(f"still there: {names}", "make down again")
+        raise StackError(f"still running: {names}", "run make down again")

@@ -49,7 +49,7 @@ def test_cost(server: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pyte
         assert Usage(2, 0, 0, 2) == Usage.total(one.usage for one in score(group(56)))
     assert "embedding: 56 samples in " in caplog.text
     assert "2 requests, tokens unknown" in caplog.text
-    with pytest.raises(errors.BudgetError, match="has spent 2 of 2 requests"):
+    with pytest.raises(errors.BudgetError, match="has used 2 of 2 requests"):
         score(group(8, "other"))
     assert "falling back" not in caplog.text
     monkeypatch.setenv("REWARDSTACK_MAX_REQUESTS", "3")

@@ -172,7 +172,7 @@ MALFORMED: dict[str, tuple[dict[str, Any], str, str]] = {
     "no content": (
         {"prompt": [{"role": "user", "content": [{"type": "image"}]}]},
         "images",
-        "places for more images than `images` contains",
+        "refer to more images than `images` contains",
     ),
 }
 

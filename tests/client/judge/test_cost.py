@@ -97,7 +97,7 @@ def test_a_spent_budget_ends_the_call(
     assert (["ok", "ok"], "") == ([one.status for one in scores], error)
     scores, error = spend([own("first"), own("third")])
     assert ["ok", "failed"] == [one.status for one in scores]
-    assert error.startswith(f"{name}: this process has spent {cap} of {cap} ")
+    assert error.startswith(f"{name}: this process has used {cap} of {cap} ")
     assert "raise the limit" in error
     assert [True, True] == [one.cached for one in score(paid)]
     assert 2 == len(asked(judge))
@@ -165,8 +165,8 @@ def test_processes_of_a_run_share_the_budget(
     assert "['ok', 'ok']" == run_script(RUN.format(texts=["a", "b"]))
     assert "['ok']" == run_script(RUN.format(texts=["c"]))
     third = run_script(RUN.format(texts=["a", "d"]))
-    assert third.startswith("['ok', 'failed'] REWARDSTACK_MAX_TOKENS: the run 'run-1' has spent 1")
-    assert " of 100 tokens of model servers; raise the limit, or set another REWARDSTACK_RUN_ID" in third
+    assert third.startswith("['ok', 'failed'] REWARDSTACK_MAX_TOKENS: the run 'run-1' has used 1")
+    assert " of 100 tokens on model servers; raise the limit, or set another REWARDSTACK_RUN_ID" in third
     monkeypatch.setenv("REWARDSTACK_RUN_ID", "run-2")
     assert "['ok']" == run_script(RUN.format(texts=["e"]))
     assert 4 == len(asked(judge))
@@ -182,7 +182,7 @@ def test_redis_goes_and_comes(
     redis.kill()
     scores, error = spend([own("b"), own("c"), own("d"), own("e")])
     assert ["failed", "failed", "ok", "ok"] == sorted(one.status for one in scores)
-    assert "has spent 3 of 3 requests" in error
+    assert "has used 3 of 3 requests" in error
     assert "this process counts the run's requests and tokens alone" in caplog.text
 
 
@@ -225,7 +225,7 @@ def test_what_is_told_again_counts_once(redis: Redis, monkeypatch: pytest.Monkey
         await other.admit()
         budget.add(0, 34)
         await budget.flush()
-        with pytest.raises(errors.BudgetError, match="has spent 68 of 50 tokens"):
+        with pytest.raises(errors.BudgetError, match="has used 68 of 50 tokens"):
             await other.admit()
         await link.close()
 
@@ -241,4 +241,4 @@ def test_many_processes_never_pass_a_cap_on_requests(
     monkeypatch.setenv("REWARDSTACK_RUN_ID", "at once")
     scores, error = spend([own(f"{at}") for at in range(50)])
     assert 20 == sum(one.status == "ok" for one in scores) == len(asked(judge))
-    assert "has spent 20 of 20 requests" in error
+    assert "has used 20 of 20 requests" in error

@@ -84,9 +84,7 @@ def test_cost_behind_a_reward_server(
         monkeypatch.setenv("REWARD_SERVER_URL", reward_server.url)
         first = sample("first", temperature=0)
         assert [Usage(1, 30, 4)] == [one.usage for one in score([first])]
-        with pytest.raises(
-            errors.BudgetError, match="REWARDSTACK_MAX_REQUESTS: this process has spent 1 of 1 requests"
-        ):
+        with pytest.raises(errors.BudgetError, match="REWARDSTACK_MAX_REQUESTS: this process has used 1 of 1 requests"):
             score([sample("second", temperature=0)])
         assert [("ok", None)] == [(one.status, one.usage) for one in score([first])]
         item = {"data_source": JUDGE, "solution_str": "third", "ground_truth": "b", "extra_info": {"problem": "p"}}
@@ -94,7 +92,7 @@ def test_cost_behind_a_reward_server(
         assert (503, False) == (reply.status_code, "Retry-After" in reply.headers)
         assert "REWARDSTACK_MAX_REQUESTS" == reply.headers["X-Reward-Budget"] == reply.json()["field"]
         found = explained(sample("fourth", temperature=0)).score
-        assert found and found.status == "failed" and "has spent 1 of 1 requests" in found.reason
+        assert found and found.status == "failed" and "has used 1 of 1 requests" in found.reason
         metrics = reward_server.get("/metrics").text
     assert 'rewardstack_model_requests_total{route="llm_judge"} 1.0' in metrics
     assert 'rewardstack_model_tokens_total{kind="prompt",route="llm_judge"} 30.0' in metrics

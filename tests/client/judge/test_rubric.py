@@ -255,7 +255,7 @@ def test_a_rubric_that_has_no_effect(judge: FaultServer, caplog: pytest.LogCaptu
 OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"verdict": "rubric", "prompt_template": "binary"}, "'binary' has no criteria for verdict 'rubric'"),
     ({"verdict": "rubric", "prompt_template": "{CANDIDATE_SOLUTION}"}, "needs {CANDIDATE_SOLUTION} and {CRITERIA}"),
-    ({"verdict": "rubric", "score_range": [0, 1]}, "reads criteria, which have points"),
+    ({"verdict": "rubric", "score_range": [0, 1]}, "because the criteria have points"),
     ({"verdict": "rubric", "num_samples": 3}, "leave num_samples out"),
     ({"max_criteria": 2}, "is for verdict 'rubric'"),
     ({"clip_negative": False}, "is for verdict 'rubric'"),
@@ -306,5 +306,5 @@ def test_zero_is_refused_below_zero(named: FaultServer) -> None:
     """A route that leads to such a judge cannot have the policy `zero`."""
     assert "nurse" in route_table(Settings.from_env()).judges
     register_route("nurse_zero", {"route": "nurse", "on_error": "zero"})
-    with pytest.raises(RouteError, match="zero would be a good score"):
+    with pytest.raises(RouteError, match="0.0 would reward failed samples"):
         route_table(Settings.from_env())

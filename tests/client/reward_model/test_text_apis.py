@@ -89,7 +89,7 @@ def test_several_outputs(server: FaultServer) -> None:
     register("tei", server, "two", outputs=[10, 1])
     server.set(labels=["LABEL_0", "LABEL_1"])
     assert scored("two").value == 10 * -8.0 - 16.0
-    with pytest.raises(ConfigError, match="the model has 2 outputs and there are no weights"):
+    with pytest.raises(ConfigError, match="the model has 2 outputs, but no weights are set"):
         scored("tei", "another")
     server.set(labels=["good", "bad"])
     assert scored("two", "a third").status == "failed"

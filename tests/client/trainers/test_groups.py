@@ -71,7 +71,7 @@ async def test_ms_swift(judge: FaultServer) -> None:
     func = reward("ruler", Columns("ruler", None, (), {}), "raise", None)
     messages = [[{"role": "user", "content": "p"}, {"role": "assistant", "content": text}] for text in TEXTS]
     with pytest.raises(
-        RequestError, match="compares groups, and has no group_size; set it to the number of completions"
+        RequestError, match="compares groups, but no group_size is set; set it to the number of completions"
     ):
         await func(TEXTS, messages)
     client._registered.clear()
@@ -102,7 +102,7 @@ def test_skyrl(skyrl: Any, judge: FaultServer) -> None:
     with ThreadPoolExecutor(4) as threads:
         assert [0.1, 0.8, 0.3, 0.6] == list(threads.map(lambda text: reward(text, 4), TEXTS))
     with pytest.raises(
-        RequestError, match="4 members, but only 3 can be collected.* environment.skyrl_gym.max_env_work"
+        RequestError, match="4 members, but only 3 threads score samples.* environment.skyrl_gym.max_env_work"
     ):
         reward("a", 3)
 
@@ -123,5 +123,5 @@ def test_openrlhf(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
         found = threads.map(lambda text: openrlhf.reward_func([f"p{text}"], ["p"], None)["rewards"], TEXTS)
         assert [[0.1], [0.8], [0.3], [0.6]] == list(found)
     monkeypatch.setattr(openrlhf, "THREADS", 3)
-    with pytest.raises(RequestError, match="a group has 4 members, but only 3 can be collected: each needs a thread"):
+    with pytest.raises(RequestError, match="a group has 4 members, but only 3 threads score samples"):
         openrlhf.reward_func(["pa"], ["p"], None)

@@ -171,7 +171,7 @@ def check_text(name: str, value: object) -> None:
 
 def describe_type(name: str, value: object) -> str:
     """Return the type of an argument that is not a string, and advice on what to pass instead, if any."""
-    remedy = "pass an empty string if there is none" if value is None else ""
+    remedy = f"pass an empty string for a missing {name}" if value is None else ""
     remedy = f"pass str({name})" if isinstance(value, Real) else remedy
     remedy = f"pass {name}.decode()" if isinstance(value, (bytes, bytearray)) else remedy
     return f"{type(value).__name__}; {remedy}" if remedy else type(value).__name__

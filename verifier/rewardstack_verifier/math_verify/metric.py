@@ -34,7 +34,8 @@ def math_metric(
         right = [parse(one, gold_extraction_target) for one in golds]
         answers = [parse(one, pred_extraction_target) for one in predictions]
         if not all(right):
-            raise ValueError(f"golds: no answer found in {golds[right.index([])]!r:.80}; put it into \\boxed{{}}")
+            gold = golds[right.index([])]
+            raise ValueError(f"golds: no answer found in {gold!r:.80}; put the answer into \\boxed{{}}")
         scores = [float(any(verify(one, answer) for one in right)) for answer in answers]
         return aggregation_function(scores), ([*chain(*right)], [*chain(*answers)])
 

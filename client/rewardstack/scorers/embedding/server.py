@@ -129,7 +129,7 @@ class Server:
             return error
         if is_too_large(error):
             size = len(texts[0].encode("utf-8", "replace"))
-            return RejectedError(f"a text of {size:,} bytes is too large for the server: {error}", error.status)
+            return RejectedError(f"a text ({size:,} bytes) is too large for the server: {error}", error.status)
         return self._with_key_hint(error)
 
     async def _post(

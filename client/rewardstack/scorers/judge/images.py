@@ -57,8 +57,8 @@ class ImageReader:
         source: Any = part
         if all(part.get(name) is None for name in SOURCES):
             if not self._pending:
-                why = "the messages have places for more images than `images` contains"
-                raise field_error(IMAGES, f"{why}; pass the data set's images, or images = false for the text only")
+                why = "the messages refer to more images than `images` contains"
+                raise field_error(IMAGES, f"{why}; add the missing images, or set images = false to send only the text")
             source = self._pending.pop(0)
         self._urls.append(self._to_url(source))
         return f"[image {len(self._urls)}]"

@@ -164,11 +164,13 @@ def check_named_judge(judge: NamedJudge) -> None:
         if name in POINTWISE_OPTIONS and judge.comparison is not None:
             raise judge.error(f"options.{name}", "has no meaning for a judge with compare; leave it out")
         if name == "images" and value is not False:
-            raise judge.error("options.images", "must be false (the judge then sees no images); or leave it out")
+            raise judge.error(
+                "options.images", "must be false, which hides all images from the judge; to show images, leave it out"
+            )
         if is_missing(value):
             raise judge.error(f"options.{name}", "has no value; leave it out")
     if judge.comparison is not None and judge.template in BUILTIN:
-        why = "judges one sample at a time; with compare, leave it out, or give a text with {CANDIDATE_SOLUTION}"
+        why = "is for judges without compare; leave template out, or set it to a text with {CANDIDATE_SOLUTION}"
         raise judge.error("template", f"{judge.template!r} {why}")
     try:
         extra = JudgeConfig(judge).extra({})

@@ -116,8 +116,11 @@ def _describe_empty(choice: Choice, message: Mapping[str, Any], has_reasoning: b
     if not has_reasoning:
         return "it was truncated before its first word; raise max_new_tokens" if is_truncated(choice) else "it is empty"
     if is_truncated(choice):
-        return "nothing but reasoning, which was truncated; raise max_new_tokens or thinking_budget"
-    return "nothing but reasoning: --reasoning-parser treats the reply as reasoning; leave enable_thinking out"
+        return "it has only reasoning, which was truncated; raise max_new_tokens or thinking_budget"
+    return (
+        "it has only reasoning, because the server's --reasoning-parser treats the whole reply as reasoning; "
+        "leave enable_thinking out"
+    )
 
 
 def parse_label_verdict(

@@ -170,7 +170,7 @@ def _contradiction_error(declared: Scale, scales: set[Scale]) -> Exception:
     text = " and ".join(sorted(scale.text for scale in scales))
     remedy = f"declare {min(scales).declaration}, or have the template say `REWARD: <number from {declared.text}>`"
     return field_error(
-        FIELD, f"the template asks for a verdict from {text}, and {declared.declaration} is declared; {remedy}"
+        FIELD, f"the template asks for a verdict from {text}, but {declared.declaration} is declared; {remedy}"
     )
 
 

@@ -141,8 +141,8 @@ def find_template(
 
 def _check_scale(verdict: Kind, declared_scale: Scale | None) -> None:
     if verdict != "text" and declared_scale is not None:
-        source = "labels, whose values `labels` sets" if verdict == "logprob" else "criteria, which have points"
-        raise field_error(FIELD, f"verdict {verdict!r} reads {source}; leave score_range out")
+        why = "`labels` sets the values" if verdict == "logprob" else "the criteria have points"
+        raise field_error(FIELD, f"not supported with verdict {verdict!r}, because {why}; leave score_range out")
 
 
 @lru_cache(maxsize=64)
@@ -177,7 +177,9 @@ def _header_scale(header: str, declared_scale: Scale | None) -> Scale | None:
         custom = None
     if custom is None:
         first_line = f"{FIELD}{header.rstrip()}"
-        raise field_error(FIELD, f"the template's first line is {first_line!r}; write {FIELD} = [1, 10]")
+        raise field_error(
+            FIELD, f"the template's first line is invalid: {first_line!r}; write it like {FIELD} = [1, 10]"
+        )
     if declared_scale not in (None, custom):
         raise field_error(
             FIELD, f"the template's first line declares {custom.text}, but score_range differs; remove one of the two"

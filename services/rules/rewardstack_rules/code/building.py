@@ -27,8 +27,10 @@ NO_MEMORY = re.compile(r"out of memory|memory exhausted|cannot allocate memory",
 ERROR = re.compile(r"error:|undefined reference|multiple definition|relocation truncated|too large", re.IGNORECASE)
 IN_PROGRAM = re.compile(r"^main\.\w+:", re.MULTILINE)
 """Matches a message about a line of the source. Such a message shows that the compiler itself works."""
-NO_COMPILER = f"{VARIABLE}: no C++ compiler is on PATH (g++, c++, clang++); install g++, or name a compiler"
-REMEDY = "install g++ with its static libraries, or name another compiler"
+NO_COMPILER = (
+    f"{VARIABLE}: no C++ compiler is on PATH (g++, c++, clang++); install g++, or set {VARIABLE} to a compiler's path"
+)
+REMEDY = f"install g++ with its static libraries, or set {VARIABLE} to another compiler"
 
 
 class Program(NamedTuple):
@@ -102,7 +104,7 @@ class Builder:
         if isinstance(built, Verdict) and (built.name == AGAIN or KILLED_COMPILER.search(messages)):
             raise SandboxError(f"{VARIABLE}: {built.detail}")
         if isinstance(built, Verdict):
-            why = f"{self._compiler} builds no programs here: {built.detail or built.name}"
+            why = f"{self._compiler} cannot build a minimal program: {built.detail or built.name}"
             raise ConfigError(f"{VARIABLE}: {why}; {REMEDY}", VARIABLE)
         with (
             closing(memory_file(built.data)) as binary,

@@ -251,7 +251,7 @@ def _checker_of(value: Mapping[str, Any]) -> Checker | None:
         called = source.get("language")
         source = next((source[part] for part in ("code", "source", "content") if source.get(part)), None)
     if not isinstance(source, str):
-        raise TestsError(f"the problem needs a checker, and `{name}` is not the source of one")
+        raise TestsError(f"the problem needs a checker, so `{name}` must hold its source code")
     if name == "output_judging_function":
         return Checker(source + CALL_JUDGE)
     language = find_language(str(called)) if called else "cpp" if INCLUDE.search(source) else DEFAULT

@@ -98,7 +98,10 @@ def _score(runner: Runner, task: Mapping[str, Any]) -> dict[str, Any]:
         return {"reason": str(error), "field": "ground_truth"}
     language = options.language or problem.language
     if language != DEFAULT and problem.kind != "stdin":
-        why = f"tests that call functions can only test Python, and the language is {language}"
+        why = (
+            f"tests that call functions support only Python programs, but the language is {language}; use tests with "
+            "standard input and output"
+        )
         return {"reason": why, "field": "extra_info.language" if options.language else "ground_truth"}
     if runner.is_remote and (problem.tests or problem.checker):
         return {"reason": NOT_SENT, "field": "ground_truth"}
@@ -194,7 +197,8 @@ class Runner:
             if verdict.name != PASSED and options.score == "all":
                 break
             if left <= 0 and at < len(problem):
-                first = first or f"test {at + 1} of {len(problem)}: time limit of all tests ({self._budget:g} s)"
+                spent = f"the tests before it used up CODE_TIMEOUT ({self._budget:g} s)"
+                first = first or f"test {at + 1} of {len(problem)}: {spent}"
                 volatile = True
                 break
         parts = {"passed": float(passed), "total": float(len(problem))}
@@ -275,7 +279,8 @@ class Runner:
             verdict: the verdict to return if the output is right, with the program's CPU time.
         """
         if self._checking <= 0:
-            return Verdict(UNSCORED, detail=f"the checker takes more than {self._budget:g} s for all outputs")
+            spent = f"the checker used up CODE_TIMEOUT ({self._budget:g} s) in the tests before it"
+            return Verdict(UNSCORED, detail=spent)
         program = self._checkers.get(checker) or self._builder.build(
             checker.language, checker.source.encode("utf-8", "surrogatepass"), self._launcher
         )

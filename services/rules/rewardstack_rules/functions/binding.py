@@ -161,8 +161,8 @@ class _Binder:
         signature = ", ".join(str(parameter) for parameter in self._signature) or "none"
         hidden = any(parameter.kind is SignatureParameter.VAR_POSITIONAL for parameter in self._signature)
         raise RouteError(
-            f"no parameter gets the response (parameters: {signature}); give the parameter that is to get it one of "
-            "these names: `response`, `solution_str`, `completion`, `completions` or `queries`"
+            f"no parameter gets the response (parameters: {signature}); name the parameter for it `response`, "
+            "`solution_str`, `completion`, `completions` or `queries`"
             + ("; if a decorator hides the parameters, use functools.wraps in it" if hidden else "")
         )
 

@@ -101,7 +101,7 @@ class Call:
         for name, fields in self.required.items():
             if not any(field in extra for field in fields):
                 remedy = f"send it, or give the parameter a default ({name}=None)"
-                hint = f"; {self.title} has a parameter of that name; {remedy}" if self.title else ""
+                hint = f", but {self.title} requires it; {remedy}" if self.title else ""
                 reason = f"extra_info.{name} is missing{hint}"
                 return Outcome(None, reason, field=f"extra_info.{name}")
         outcomes = [self._attempt(Sample(response, reference, extra)) for reference in references or (None,)]

@@ -17,7 +17,7 @@ SLIME_REMEDY = (
 )
 REMEDY = (
     "a reward server does not get it from the trainer; send it as extra_info.{name}, or give the parameter a default "
-    "({name}=None) to go without"
+    "({name}=None)"
 )
 
 _guarded_classes: dict[type, type] = {}

@@ -45,8 +45,8 @@ def _row(path: Path, number: int, row: Any) -> tuple[str, Answer]:
         question, answer = row["question"], parse_references(row["answer"])
     except (KeyError, TypeError, RequestError) as error:
         raise SettingsError(
-            f"DATASET_PATH: row {number} of {path} needs the keys question and answer: a string, and one or several "
-            "references",
+            f"DATASET_PATH: row {number} of {path} is malformed; it needs question (a string) and answer (a reference, "
+            "or a list of references)",
             "DATASET_PATH",
         ) from error
     if not isinstance(question, str):

@@ -45,8 +45,8 @@ def install(app: Flask, allowed: Collection[str], has_keys: bool) -> None:
         if not has_keys and not is_own_host(host_name(request.host), allowed):
             raise ApiError(
                 403,
-                f"Host: {request.host!a} is no name of this server, which has no API keys; add it to {SETTING}, "
-                "use the IP address, or set REWARD_SERVER_API_KEYS",
+                f"Host: {request.host!a} is not a known name of this server, and a server without API keys accepts "
+                f"only known names; add the name to {SETTING}, use the IP address, or set REWARD_SERVER_API_KEYS",
                 "Host",
             )
 

@@ -76,9 +76,9 @@ class WaitingRequests:
         with self._lock:
             if self._is_refused(tenant):
                 raise OverloadError(
-                    "too many requests wait for judges, embeddings or slow rules: "
-                    f"{self._counts[tenant]} of this client; REWARD_WAITING_REQUESTS allows {self._limit} in all, "
-                    "and at most half of them for one API key; try again"
+                    "too many requests wait for judges, embeddings or slow rules "
+                    f"({self._counts[tenant]} from this client); REWARD_WAITING_REQUESTS allows {self._limit} in "
+                    "total, and each API key may have at most half; try again"
                 )
             self._counts[tenant] += 1
         WAITING.inc()

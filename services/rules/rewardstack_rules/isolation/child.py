@@ -24,7 +24,7 @@ MESSAGE_LENGTH = 500
 
 SOCKET_FD = 3
 
-HINT = "a confined function has no network, starts no program, writes no file and reads only code"
+HINT = "a confined function cannot use the network, start programs, write files, or read files other than code"
 
 Entry = Callable[[dict[str, Any]], dict[str, Any]]
 

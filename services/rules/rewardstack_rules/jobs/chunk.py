@@ -121,7 +121,8 @@ def _replies(context: WorkerContext, chunk: Chunk, is_wanted: IsWanted) -> tuple
     requests, over_budget = list(chunk.pending.values()), False
     try:
         if chunk.deaths >= MAX_DEATHS:
-            scores = [Score.failed(f"{chunk.deaths} workers ended while they scored its chunk")] * len(requests)
+            fault = Score.failed(f"{chunk.deaths} workers ended while they scored this sample's chunk")
+            scores = [fault] * len(requests)
         else:
             scores, over_budget = _score(context.evaluator, requests, chunk.keys.tenant, is_wanted)
     except SystemExit:

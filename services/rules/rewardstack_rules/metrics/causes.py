@@ -53,6 +53,7 @@ CAUSES = (
     (NO_REFERENCE, "the reference is missing"),
     ("the reference has no", "the reference cannot be parsed"),
     ("the reference cannot be parsed", "the reference cannot be parsed"),
+    ("no reference can be parsed", "the reference cannot be parsed"),
     ("ground_truth: missing", "the reference is missing"),
     ("ground_truth", "the reference is malformed"),
     ("solution_str", "the response is malformed"),

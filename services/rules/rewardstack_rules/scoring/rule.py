@@ -99,7 +99,8 @@ class Isolation:
                     left = deadline.remaining()
                     if left <= 0:
                         raise DeadlineError(
-                            "not scored before its deadline; the isolated processes are busy, with it or with others"
+                            "not scored before its deadline; the isolated processes are busy with this sample or with "
+                            "others"
                         )
                     await asyncio.wait({work}, timeout=left)
         finally:

@@ -18,6 +18,11 @@ from rewardstack_verifier.question import Question
 from rewardstack_verifier.transcript import Turn
 from rewardstack_verifier.verification import decide, decide_with_trace
 
+OTHER_VERSION = (
+    "the isolated process loaded another version of the reward function or of a library than the server; restart or "
+    "reload the server"
+)
+
 
 def make_task(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
     """Return the argument of `execute` for a sample."""
@@ -55,7 +60,7 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     """
     rule = registry().get(task["rule"])
     if rule.fingerprint != task["fingerprint"]:
-        raise ConfigError("the function or a library changed while the server ran; restart or reload the server")
+        raise ConfigError(OTHER_VERSION)
     if "questions" in task:
         questions = (Question(answer, tuple(expected), *rest) for answer, expected, *rest in task["questions"])
         if task.get("with_trace"):

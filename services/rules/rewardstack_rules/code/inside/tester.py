@@ -130,16 +130,16 @@ def _why_not_run(name: str, value: Any) -> str:
         kinds = [(base.__module__.partition(".")[0], base.__name__) for base in value.__mro__]
         has_tests = name.startswith("Test") and any(one.startswith("test_") for one in dir(value))
         is_run = not has_tests and ("unittest", "TestCase") not in kinds
-        return "" if is_run else f"classes of tests are not run; {REMEDY}"
+        return "" if is_run else f"test classes are not supported; {REMEDY}"
     if not name.startswith("test_") or not isinstance(value, FunctionType):
         return ""
     code = value.__code__
     if code.co_flags & RETURNS_EARLY:
-        return f"coroutines and generators are not run as tests; {REMEDY}"
+        return f"coroutines and generators are not supported as tests; {REMEDY}"
     parameters = code.co_argcount + code.co_kwonlyargcount
     optional = len(value.__defaults__ or ()) + len(value.__kwdefaults__ or ())
     needs_pytest = parameters > optional or hasattr(value, "pytestmark")
-    return f"pytest's fixtures and marks are not run; {REMEDY}" if needs_pytest else ""
+    return f"pytest fixtures and marks are not supported; {REMEDY}" if needs_pytest else ""
 
 
 class Report:

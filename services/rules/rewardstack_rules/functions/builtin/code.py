@@ -24,7 +24,10 @@ from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.settings import CodeSettings
 
-DISABLED = f"{PROGRAMS_OFF}; set CODE=on if it may, or set CODE_SANDBOX_URL or SANDBOX_FUSION_URL (docs/code.md)"
+DISABLED = (
+    f"{PROGRAMS_OFF}; set CODE=on to run them here, or set CODE_SANDBOX_URL or SANDBOX_FUSION_URL to run them on "
+    "another server (docs/code.md)"
+)
 DESCRIBE = """
 import importlib.metadata, sys
 print(sys.version, *sorted({f"{one.metadata['Name']}=={one.version}" for one in importlib.metadata.distributions()}))

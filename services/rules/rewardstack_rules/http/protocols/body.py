@@ -81,8 +81,10 @@ def parse(data: bytes, field: str) -> Any:
     """
     try:
         return _load_pruned(data)
-    except (ValueError, RecursionError) as error:
-        raise ApiError(400, f"{field} is not JSON that can be read: {error}", field) from error
+    except ValueError as error:
+        raise ApiError(400, f"{field} is not valid JSON: {error}", field) from error
+    except RecursionError as error:
+        raise ApiError(400, f"{field} is {error}; reduce the nesting", field) from error
 
 
 def _load_pruned(data: bytes) -> Any:
@@ -104,7 +106,7 @@ def prune(text: bytes) -> bytes:
         RecursionError: the text has more than `MAX_BRACKETS` opening brackets.
     """
     if text.count(b"[") + text.count(b"{") > MAX_BRACKETS:
-        raise RecursionError(f"it is nested deeper than {LEVELS} levels, and has more than {MAX_BRACKETS} brackets")
+        raise RecursionError(f"nested deeper than {LEVELS} levels, with more than {MAX_BRACKETS} opening brackets")
     kept: list[bytes] = []
     depth = start = 0
     for token in _TOKEN.finditer(blank_escapes(text)):

@@ -67,8 +67,8 @@ def _default_type(reward_type: str) -> str:
     """Return the server's reward type; log a warning, once per process, if REWARD_TYPE is not set."""
     if not os.environ.get("REWARD_TYPE"):
         log.warning(
-            "REWARD_TYPE is not set, and a request has no reward_type: %s scores it, which needs <think> and <answer> "
-            "tags; set REWARD_TYPE, or send reward_type",
+            "REWARD_TYPE is not set and a request has no reward_type, so the default %s is used, which expects <think> "
+            "and <answer> tags; set REWARD_TYPE, or send reward_type",
             reward_type,
         )
     return reward_type
@@ -178,7 +178,7 @@ def reply_without_rewards(scores: Sequence[Score]) -> Response | None:
     if failed is not None:
         return unavailable(f"a sample was not scored: {failed.reason}", statuses=[score.status for score in scores])
     if missing:
-        raise ApiError(400, f"a sample cannot be judged: {missing[0].reason}", missing[0].field or "body")
+        raise ApiError(400, f"a sample cannot be scored: {missing[0].reason}", missing[0].field or "body")
     return None
 
 
