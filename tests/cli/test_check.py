@@ -192,7 +192,7 @@ def test_a_wrong_key_is_told_from_a_missing_one(cli: Cli) -> None:
     with scripted_server(health=HEALTHY, ready=READY, score=refused) as server:
         cli.variables |= {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEY": "old"}
         result = cli("check")
-    assert "REWARD_SERVER_API_KEY is not one of the server's REWARD_SERVER_API_KEYS" in result.out
+    assert "REWARD_SERVER_API_KEY is not one of the server's keys (REWARD_SERVER_API_KEYS)" in result.out
 
 
 def test_nobody_there_has_a_remedy(cli: Cli) -> None:

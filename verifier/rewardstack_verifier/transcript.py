@@ -11,7 +11,7 @@ turn with its role, and `last_turn` returns the last message of the policy. Thes
 - In gpt-oss's harmony format, only the final channel is the answer; analysis and commentary are not.
 - Tool output is removed, such as `<tool_response>…</tool_response>`, `<information>…</information>` and code blocks
   whose language is `output`. A closing tag without an opening tag is text. An opening tag that is never closed hides
-  the text up to the next end token, header, `</think>` or complete tool output with the same tag.
+  the text up to the next end token, header or `</think>`, or up to later tool output with this tag that is closed.
 - A special token between two identical quotation marks or backticks is text.
 
 Tool calls and reasoning are written by the policy and are kept. If a trainer decodes with `skip_special_tokens=True`,
@@ -36,7 +36,7 @@ _ALWAYS_TOOL_OUTPUT = (
     "|execution_(?:results?|outputs?)|code_outputs?|search_results?"
 )
 _AFTER_CALLS = "outputs?|observation|execution"
-"""Tags that mark tool output only right after a tool call. Elsewhere, the prompt may require them for the answer."""
+"""Tags that mark tool output only right after a tool call. Elsewhere, they may contain the answer, as in `<output>`."""
 _CALL = re.compile(
     r"(?:</(?:tool_call|tool|search|code|python|execute|action|function_call|query)>|(?<!`)```)\s{0,8}\Z"
 )
@@ -68,7 +68,7 @@ _MARKER = re.compile(
         # The channel of a message, and the message.
       | \|channel\|>\s{{0,3}}(?P<channel>\w{{0,32}})
       | \|(?P<message>message)\|>
-        # The end of reasoning, which may have mentioned a tag.
+        # The end of reasoning. It ends unclosed tool output, too: the reasoning may only have mentioned the tag.
       | (?P<reasoning>/think(?:ing)?|/seed:think)>
         # Tool output.
       | (?P<open_tag>{_ALWAYS_TOOL_OUTPUT})(?:[ ][^<>\n]{{0,200}})?>
@@ -286,7 +286,10 @@ class _Reader:
         self._turns: list[tuple[str, list[str]]] = []
 
     def last_turn(self) -> str:
-        """Return the text of the last assistant turn; if it is blank, of the assistant turn right before it, if any."""
+        """Return the text of the last assistant turn.
+
+        If it is blank and directly follows another assistant turn, return the text of the other turn.
+        """
         return self._previous if self._is_blank else "".join(self._pieces)
 
     def read(self, text: str) -> None:

@@ -93,11 +93,11 @@ class Stack:
 
         Args:
             samples: the samples.
-            direct: if True, samples for a model server are sent to that model server, and the cache is used if
+            direct: if True, samples for a model server are sent to that model server, and the shared cache is used if
                 REWARD_CACHE_URL is set. If False, all samples are sent to the reward server.
             on_error: policy for samples without a score; None for the policy of each sample's route.
         """
-        # Use no cache in this process, and only the built-in routes.
+        # Disable the in-memory cache of this process, and use only the built-in routes.
         settings = replace(self.settings, cache_items=0, routes_files=())
         if not direct:
             settings = replace(settings, judge_urls=(), embedding_urls=(), reward_model_urls=(), cache_url="")

@@ -26,9 +26,8 @@ BEGINNING_LENGTH = 40
 """Length of a beginning, in characters."""
 MAX_LISTED = 5
 MIN_SHARE, MIN_DIFFERENCE = 0.1, 0.2
-"""Thresholds for listing a phrase or beginning: the minimum share of samples with high rewards that contain the text,
-and the minimum difference between this share and the share of the other samples that contain the text. A text that only
-one sample with a high reward contains is not listed."""
+"""A phrase or beginning is listed if at least `MIN_SHARE` of the high samples contain it, and if this share exceeds its
+share in the other samples by at least `MIN_DIFFERENCE`. At least two high samples must contain it."""
 WORD = re.compile(r"\w+")
 
 

@@ -27,7 +27,7 @@ from rewardstack_cli.probes.http import LOGS, ProbedService, RemedyNames, probe
 TEXTS = ("The cat sits on the mat.", "A cat is sitting on a mat.", "Interest rates rose by a quarter point.")
 """A text, a text with the same meaning, and a text with a different meaning."""
 
-NAMES = RemedyNames("EMBEDDING_SERVER_URL", "EMBEDDING_SERVER_API_KEY", "API keys (TEI's setting API_KEY)")
+NAMES = RemedyNames("EMBEDDING_SERVER_URL", "EMBEDDING_SERVER_API_KEY", "keys (TEI's setting API_KEY)")
 
 
 async def probe_embedding(url: str, settings: Settings) -> Finding:

@@ -30,7 +30,7 @@ class RemedyNames(NamedTuple):
     Args:
         url: name of the setting with the service's URLs.
         api_key: name of the setting with the service's key.
-        server_key: name of the server's setting with the keys that it accepts.
+        server_key: phrase for the keys that the server accepts, such as "keys (--api-key)".
         started_by: phrase after "start it", such as " with `make up`"; empty for an external service.
     """
 

@@ -28,7 +28,7 @@ from rewardstack.transport.message import get_body
 from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.http import ProbedService, RemedyNames, probe
 
-NAMES = RemedyNames("LLM_JUDGE_SERVER_URL", "LLM_JUDGE_SERVER_API_KEY", "--api-key")
+NAMES = RemedyNames("LLM_JUDGE_SERVER_URL", "LLM_JUDGE_SERVER_API_KEY", "keys (--api-key)")
 TIMEOUT = 60.0
 """Timeout in seconds of a verdict: the first verdict after a start is slow, especially on a CPU."""
 PROBLEM, REFERENCE, CANDIDATE = "What is 6 times 7?", "42", "6 times 7 is 42."

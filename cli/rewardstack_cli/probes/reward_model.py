@@ -18,7 +18,7 @@ from rewardstack.settings import Settings
 from rewardstack_cli.probes.finding import Finding, ProbeError
 from rewardstack_cli.probes.http import LOGS, ProbedService, RemedyNames, probe
 
-NAMES = RemedyNames(VARIABLE, "REWARD_MODEL_SERVER_API_KEY", "--api-key")
+NAMES = RemedyNames(VARIABLE, "REWARD_MODEL_SERVER_API_KEY", "keys (--api-key)")
 
 
 async def probe_reward_model(model: RewardModel, url: str, settings: Settings) -> Finding:

@@ -23,7 +23,7 @@ LOCAL = "this process"
 SAMPLE_TIMEOUT = 60.0
 """Timeout in seconds of a sample that is scored in this process. The first sample also starts the worker processes."""
 INSTALL = f"correct the setting, reinstall {DISTRIBUTION}, or name a reward server in REWARD_SERVER_URL"
-NAMES = RemedyNames("REWARD_SERVER_URL", "REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEYS")
+NAMES = RemedyNames("REWARD_SERVER_URL", "REWARD_SERVER_API_KEY", "keys (REWARD_SERVER_API_KEYS)")
 
 
 def reward_servers(settings: Settings) -> tuple[str, ...]:

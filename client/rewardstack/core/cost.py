@@ -19,8 +19,8 @@ class Quote(NamedTuple):
         settled: number of samples whose score is known before the scorer is called: `unscored` samples, and samples
             whose response has no answer.
         unscored: number of the `settled` samples that cannot be scored, for example because they are malformed.
-        usage: requests, prompt tokens, and maximum completion tokens; `uncounted` is the number of requests whose
-            tokens are estimated.
+        usage: requests, prompt tokens, and maximum completion tokens. `uncounted` is the number of requests whose
+            prompt tokens are estimated from the length of the text; the server counted those of the other requests.
         groups: number of groups that a judge would compare; samples whose scores are in the cache are left out.
     """
 

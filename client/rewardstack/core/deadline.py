@@ -2,8 +2,8 @@
 
 A sample's timeout starts when the sample arrives, and restarts when the sample is first sent. While the sample is
 queued, the timeout restarts whenever the service answers any request. A retry restarts the timeout only if the service
-has meanwhile answered a request, and so is alive. A large batch therefore does not time out in the queue, but samples
-for a dead service do.
+has answered some request since the last restart, which shows that it is alive. A large batch therefore does not time
+out in the queue, but samples for a dead service do.
 """
 
 from __future__ import annotations
@@ -230,8 +230,8 @@ def timeout_message(
     """Return the error message of a timeout, with the known state of the service.
 
     Args:
-        deadline: the deadline that has passed, of one caller or shared by several.
-        call_deadline: the deadline of the call that the caller waits for.
+        deadline: the deadline that has passed.
+        call_deadline: the deadline of the call that the caller has joined; if it knows a service, this is reported.
         queue_state: state of the queue, to report if no request was passed to a service yet.
     """
     service = call_deadline.service or deadline.service

@@ -85,7 +85,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description="Start a reward server.")
     parser.add_argument(
         "--reward-type",
-        help="reward function or route of requests that name none (default: REWARD_TYPE, else math_verifier)",
+        help="reward function or route for requests that do not name one (default: REWARD_TYPE, else math_verifier)",
     )
     parser.add_argument("--host", help="address to listen on (default: REWARD_HOST, else 0.0.0.0)")
     parser.add_argument("--port", help="port to listen on (default: REWARD_PORT, else 6000)")
@@ -157,7 +157,7 @@ def run_gunicorn() -> NoReturn:
     from gunicorn.util import getcwd  # type: ignore[import-untyped]
 
     command = [*module_command("gunicorn"), "-c", "python:rewardstack_rules.http.gunicorn_conf"]
-    path = import_path(getcwd())  # the working folder last; gunicorn would insert it first if it were missing
+    path = import_path(getcwd())  # gunicorn inserts a missing working folder at the front; this adds it at the end
     os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": path})
 
 

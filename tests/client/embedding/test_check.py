@@ -10,7 +10,7 @@ from tests.client.check_command import check
 from tests.support.servers import FaultServer
 
 TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
-    "key": ({"key": "secret"}, "set EMBEDDING_SERVER_API_KEY to one of the server's API keys"),
+    "key": ({"key": "secret"}, "set EMBEDDING_SERVER_API_KEY to one of the server's keys (TEI"),
     "neither path": ({"embed": False, "openai": False, "info": None}, "another service answers there"),
     "error": ({"mode": "500"}, "look at the service's log"),
     "overload": ({"mode": "429"}, "the server is overloaded, or its rate limit is reached; try again later"),

@@ -28,7 +28,7 @@ TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
     "overload": ({"status": 503}, "the server is not ready"),
     "token of an unknown form": ({"specials": ["<%end%>"]}, "which are not neutralized: <%end%>"),
     "tokenizer that drops the break": ({"specials": ["<think>"], "drops": SPLITTER}, "use another model as the judge"),
-    "key": ({"status": 401}, "set LLM_JUDGE_SERVER_API_KEY to one of the server's --api-key"),
+    "key": ({"status": 401}, "set LLM_JUDGE_SERVER_API_KEY to one of the server's keys (--api-key)"),
 }
 
 

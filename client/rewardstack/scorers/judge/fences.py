@@ -92,7 +92,7 @@ _CONTROL = re.compile(
     )
     | (?<=\])(?=~|!\w{{0,4}}~|<\])                          # ]~b], ]~!b[, ]<]image[>[
     | (?<=>)(?=>[A-Z][A-Z_]{{1,40}}\d{{0,6}}<<)             # >>ANSWER<<
-    | (?<=\uff5c)(?=[A-Z][A-Z_]{{1,30}}\uff5c)               # the bars full-width: |DSML|
+    | (?<=\uff5c)(?=[A-Z][A-Z_]{{1,30}}\uff5c)               # |DSML| with full-width bars
     | (?<=\|)(?=\|\|[A-Z][A-Z_]{{1,30}}\|\|\|)               # |||IP_ADDRESS|||
     )
     """,

@@ -1,6 +1,7 @@
-"""Run programs on SandboxFusion (github.com/bytedance/SandboxFusion), one request per process, without a launcher.
+"""Run programs on SandboxFusion (github.com/bytedance/SandboxFusion), one request per process.
 
-A request has the program, its input, and `inside.driver`, which limits and measures the program as a launcher does.
+A request has the program, its input, and `inside.driver`, which limits and measures the program as `inside.launcher`
+does for local programs.
 SandboxFusion itself measures neither CPU time nor memory. It also truncates a long standard output without an error.
 So the driver writes the program's output to a file, which the reply contains, and prints only its own report. Expected
 outputs are never sent.
@@ -52,7 +53,7 @@ sys.path.insert(0, os.path.abspath({ARCHIVE!r}))
 from rewardstack_rules.code.inside.driver import main
 main({TASK!r})
 """
-"""The Python code of each request: restarts Python with a launcher's environment variables, and runs the driver."""
+"""The Python code of each request: restarts Python with the environment variables of `launcher` and runs the driver."""
 DRIVER_SECONDS = 20.0
 """Seconds that the driver may take in addition to the program, before SandboxFusion stops it."""
 REQUEST_SLACK = 30.0
@@ -67,7 +68,7 @@ NOT_FUSION = "not a reply of SandboxFusion to /run_code"
 class FusionLauncher:
     """Runs processes on SandboxFusion.
 
-    The memory files of a process that are sealed against writing are its inputs. The others are for its output.
+    A process has memory files. Those that are sealed against writing are its inputs; the others are its outputs.
 
     Args:
         urls: base URLs of equivalent servers.

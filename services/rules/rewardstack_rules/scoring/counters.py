@@ -31,8 +31,8 @@ class Counters(Protocol):
         """Count comparisons of math answers.
 
         Args:
-            by: label of each answer: `undecided` if it is wrong only because a comparison reached its limits, else
-                `values`.
+            by: label of each answer: `undecided` if the answer counts as wrong only because a comparison reached its
+                limits; `values` for all other answers, right or wrong.
         """
 
     def count_code(self, counts: Mapping[str, int]) -> None:

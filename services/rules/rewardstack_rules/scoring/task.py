@@ -17,9 +17,10 @@ from rewardstack_rules.settings import RuleSettings
 from rewardstack_verifier.question import Question
 from rewardstack_verifier.transcript import Turn
 from rewardstack_verifier.verification import decide, decide_with_trace
+from rewardstack_verifier.verification import warm_up as warm_up_verifier
 
 OTHER_VERSION = (
-    "the isolated process loaded another version of the reward function or of a library than the server; restart or "
+    "the isolated process and the server loaded different versions of the reward function or of a library; restart or "
     "reload the server"
 )
 
@@ -39,7 +40,7 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     """Run a task. Isolated processes call this function.
 
     A task has either one sample, which a rule evaluates, or several questions, which the math verifier decides. A
-    question is an answer to compare with the references (`Question`).
+    `Question` has an answer and the references to compare it with.
 
     Args:
         task: a dict with the keys `rule` (name of the rule) and `fingerprint` (of the rule).
@@ -54,8 +55,8 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
         For questions, `verdicts`, a list with the fields of each `Ruling`. With a trace, also `comparisons`.
 
     Raises:
-        ConfigError: this process has another version of the rule than the caller, so the caller would cache the value
-            under the wrong fingerprint.
+        ConfigError: this process and the caller have different versions of the rule. Without this error, the caller
+            would cache the value under the wrong fingerprint.
         Exception: anything that the reward function raises.
     """
     rule = registry().get(task["rule"])
@@ -84,9 +85,6 @@ def evaluate(rule: Rule, solution: str, references: Sequence[str], extra: Mappin
 
 def warm_up() -> None:
     """Load the rules and the verifier in the zygote, so that the children that it forks need not load them again."""
-    # Imported late, because only isolated processes need the verifier's libraries.
-    from rewardstack_verifier.verification import warm_up as warm_up_verifier
-
     replace_streams()
     registry()
     warm_up_verifier()
