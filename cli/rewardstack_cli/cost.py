@@ -21,7 +21,8 @@ from rewardstack_cli.options import Options
 from rewardstack_cli.progress import NOT_ALL_SCORED
 
 IDENTITY_TIMEOUT = 60.0
-"""Timeout in seconds for a service to report its identity (such as its model), which is part of cache keys."""
+"""Timeout in seconds for a service to report its identity (such as its model), which is part of cache keys, unless
+`--timeout` is shorter."""
 
 
 def show_cost(rows: Iterable[Row], path: Path, options: Options) -> int:
@@ -81,8 +82,9 @@ def _valid_requests(
 async def _quote_all(requests: Iterator[Request], options: Options) -> Mapping[str, Quote]:
     quotes_by_source: dict[str, Quote] = {}
     group = partial(group_of, options.routes)
+    limit = min(IDENTITY_TIMEOUT, options.timeout or IDENTITY_TIMEOUT)
     for chunk in split_batches(requests, options.chunk_size, lambda _: 0, 0, group):
-        chunk_quotes = await run_async(quote_on_loop(chunk, Settings.from_env(), IDENTITY_TIMEOUT))
+        chunk_quotes = await run_async(quote_on_loop(chunk, Settings.from_env(), limit))
         for name, quote in chunk_quotes.items():
             quotes_by_source[name] = Quote.total((quotes_by_source.get(name, Quote()), quote))
     return quotes_by_source

@@ -121,13 +121,17 @@ class RejectedError(ServiceError):
         status: HTTP status.
         is_misplaced: whether an endpoint with another key, path or model may accept the request.
         complaint: the error message in the reply; empty if it has none.
+        field: the invalid field of the request, or a setting of the server, as in the reply; empty if it has none.
     """
 
-    def __init__(self, message: str, status: int, *, is_misplaced: bool = False, complaint: str = "") -> None:
+    def __init__(
+        self, message: str, status: int, *, is_misplaced: bool = False, complaint: str = "", field: str = ""
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.is_misplaced = is_misplaced
         self.complaint = complaint
+        self.field = field
 
 
 class ReplyError(ServiceError):

@@ -36,7 +36,7 @@ from services.up.plan import Plan
 from services.up.preflight import read_settings
 
 PLAN = {"compose": plan_compose, "native": plan_native, "apptainer": plan_apptainer}
-HIDDEN = "another secret"
+HIDDEN = "changed"
 
 
 def up() -> None:
@@ -53,8 +53,8 @@ def up() -> None:
         if changed := changed_settings(settings, run):
             say("settings changed since the last start:\n  " + "\n  ".join(changed))
         ports.require_free(plan.ports, plan.held)
-        _save(settings, run)
         started = plan.apply()
+        _save(settings, run)
         with step("scoring the bundled samples", "bundled samples scored"):
             summary.score(started, run)
         started.summarize()
@@ -107,7 +107,7 @@ def changed_settings(settings: Settings, run: RunDir) -> list[str]:
         return []
     changed = [name for name in SETTINGS if name in now and before.get(name, SETTINGS[name].default) != now[name]]
     return [
-        f"{name}: {HIDDEN} than at the last start"
+        f"{name}: {HIDDEN}"
         if name in SECRETS
         else f"{name}: {before.get(name, SETTINGS[name].default) or 'empty'} → {now[name] or 'empty'}"
         for name in changed

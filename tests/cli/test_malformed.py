@@ -115,7 +115,7 @@ def test_the_first_program_is_named_where_none_may_run(cli: Cli, tmp_path: Path,
     write_jsonl(tmp_path / "in.jsonl", [{**sample(1), "data_source": source} for source in sources])
     result = cli(*output)
     assert result.status == 2
-    assert "error: in.jsonl, line 2: CODE: this server does not run programs; set CODE=on to run" in result.err
+    assert "error: in.jsonl, line 2: CODE: programs are not run; set CODE=on to run" in result.err
 
 
 COMMANDS = {

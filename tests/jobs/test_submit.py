@@ -225,8 +225,8 @@ def test_an_option_wrong_in_every_row(jobs: Site, command: Make, tmp_path: Path)
         (rows(2), ("--wait",), {}, 2, "--wait needs -o OUT"),
         (rows(2), ("--wait", "-o", "out.jsonl"), {"REWARD_SERVER_URL": ""}, 2, "REWARD_SERVER_URL is not set"),
         ([*rows(2), {"id": 3}], ("--wait", "-o", "out.jsonl"), {}, 2, "in.jsonl, line 3: data_source is missing"),
-        (rows(2, data_source="gsm9k"), ("--wait", "-o", "out.jsonl"), {}, 1, "gsm9k"),
-        (rows(2, extra_info={"server_url": "x"}), (), {}, 1, "items[0].extra_info.server_url"),
+        (rows(2, data_source="gsm9k"), ("--wait", "-o", "out.jsonl"), {}, 2, "gsm9k"),
+        (rows(2, extra_info={"server_url": "x"}), (), {}, 2, "items[0].extra_info.server_url"),
     ],
 )
 def test_complaints(

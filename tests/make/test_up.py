@@ -27,7 +27,7 @@ def test_changed_settings(run: RunDir) -> None:
     assert sorted(lines) == [
         "JUDGE_MODEL: empty → m",
         "REWARD_PORT: 6000 → 7000",
-        "REWARD_SERVER_API_KEYS: another secret than at the last start",
+        "REWARD_SERVER_API_KEYS: changed",
         "WORKERS: 2 → 1",
     ]
     assert "sesame" not in run.settings.read_text()

@@ -43,6 +43,15 @@ def test_order(server: RewardServer) -> None:
     assert [(score["source"], score["value"]) for score in scores] == expected
 
 
+def test_fields_of_a_row(server: RewardServer) -> None:
+    """A row of `rewardstack score` is a sample: it may have `response` and verl's `reward_model`."""
+    row = {"data_source": "gsm8k", "response": "#### 42", "reward_model": {"style": "rule", "ground_truth": "42"}}
+
+    scores = server.score(row, row | {"solution_str": None, "ground_truth": None}, row | {"solution_str": "#### 41"})
+
+    assert [(score["status"], score["value"]) for score in scores] == [("ok", 1.0), ("ok", 1.0), ("ok", 0.0)]
+
+
 def test_no_samples(server: RewardServer) -> None:
     """No samples have no scores."""
     assert server.score() == []

@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from rewardstack.errors import OverloadError, RejectedError, ReplyError, SettingsError, UnreachableError
+from rewardstack.errors import (
+    OverloadError,
+    RejectedError,
+    ReplyError,
+    RequestError,
+    SettingsError,
+    UnreachableError,
+)
 from rewardstack.scorers.destination import Servers
 from rewardstack.scorers.reward_server import reward_servers
 from rewardstack.settings import Settings
@@ -68,10 +75,16 @@ class JobServer:
             key: idempotency key; a second submission with the same key returns the same job.
 
         Raises:
-            RejectedError: the server refuses the job; the message says why.
+            RequestError: a sample is malformed, or no route has its `data_source`.
+            RejectedError: the server refuses the job for another reason.
         """
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
-        return str(_parse_object(await self._ask("POST", "/jobs", lines, headers))["job_id"])
+        try:
+            return str(_parse_object(await self._ask("POST", "/jobs", lines, headers))["job_id"])
+        except RejectedError as error:
+            if error.status in (400, 404) and error.field:
+                raise RequestError(str(error), error.field) from error
+            raise
 
     async def state(self, job_id: str) -> dict[str, Any]:
         """Return the state of a job.

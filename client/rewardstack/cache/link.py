@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar
@@ -77,7 +78,9 @@ class RedisLink:
         try:
             result = await run_with_timeout(TIMEOUT, operate(self._redis))
         except (redis.RedisError, OSError, asyncio.TimeoutError) as error:
-            self._disable(kind, str(error).partition("\n")[0].rstrip(".") or "no answer in time")
+            reason = str(error).partition("\n")[0].rstrip(".") or "no answer in time"
+            # Once the main thread has ended, new connections fail, because host names cannot be resolved any more.
+            self._disable(kind, reason if threading.main_thread().is_alive() else "the process is exiting")
             return None
         if kind in self._logged:
             self._logged.remove(kind)

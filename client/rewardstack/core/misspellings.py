@@ -23,11 +23,17 @@ log = logging.getLogger(__name__)
 
 
 def find_closest(name: str, names: Iterable[str], similarity: float = SIMILARITY) -> str:
-    """Return the entry of `names` that is most similar to `name`; empty if none is similar enough."""
+    """Return the entry of `names` that is most similar to `name`; empty if none is similar enough.
+
+    An entry with two neighboring letters swapped is similar, even if it is short.
+    """
     if not MIN_LENGTH <= len(name) <= MAX_LENGTH:
         return ""
+    lower = name.lower()
     by_lower = {entry.lower(): entry for entry in names if len(entry) >= MIN_LENGTH}
-    return next((by_lower[entry] for entry in get_close_matches(name.lower(), by_lower, n=1, cutoff=similarity)), "")
+    swapped = (lower[:at] + lower[at + 1] + lower[at] + lower[at + 2 :] for at in range(len(lower) - 1))
+    close = [entry for entry in swapped if entry in by_lower] or get_close_matches(lower, by_lower, 1, similarity)
+    return by_lower[close[0]] if close else ""
 
 
 @lru_cache(maxsize=1024)

@@ -16,8 +16,6 @@ MAX_COUNT = 10**15
 BUDGET_HEADER = "X-Reward-Budget"
 """Header of a 503 reply to a run whose budget is spent; the client must not retry the request. The value of the header
 names the setting of the budget."""
-PROGRAMS_OFF = "CODE: this server does not run programs"
-"""First words of the error that a server with CODE=off returns for a program to score; clients recognize them."""
 SERVER_FIELDS = ("url", "api_key", "path")
 """Fields of `extra_info` that only the settings of the server may define, not a client. The same holds for fields that
 end with `_url`, `_api_key` or `_path`."""

@@ -44,7 +44,7 @@ RESERVED_SECONDS = 5.0
 """Maximum time in seconds that is reserved for substitutes."""
 SUBSTITUTES_PER_CHECK = 8
 """Number of substitutes that a thread computes before the time limit is checked."""
-FINGERPRINT_ITEM = Item("1", ("1",), {"temperature": 0})
+FINGERPRINT_ITEM = Item("1", ("1",), {"problem": "1", "temperature": 0})
 """A scorer's fingerprint is its cache key for this item; at temperature 0, a judge's key does not depend on the run."""
 
 P = TypeVar("P")

@@ -114,9 +114,9 @@ def _read(path: str) -> list[dict[str, Any]]:
         why = f"{Path(path).absolute()} cannot be read: {error.strerror}; correct the path, or unset the variable"
         raise RouteError(f"REWARDSTACK_ROUTES: {why}", "REWARDSTACK_ROUTES") from error
     except ValueError as error:
-        is_json = path.endswith(".json")
-        kind, hint = ("JSON", "") if is_json else ("TOML", "; put names with a slash or a dot in quotes")
-        why = f"{path} is not valid {kind}: {error}{hint}"
+        kind = "JSON" if path.endswith(".json") else "TOML"
+        hint = "put names with a slash or a dot in quotes" if path.endswith(".toml") else "name a .toml or .json file"
+        why = f"{path} is not valid {kind}: {error}{'' if kind == 'JSON' else f'; {hint}'}"
         raise RouteError(f"REWARDSTACK_ROUTES: {why}", "REWARDSTACK_ROUTES") from error
     tables = document if isinstance(document, dict) else {}
     absent = [name for name in TABLES if name not in tables]

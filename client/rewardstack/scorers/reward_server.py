@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import math
+import re
 import time
 from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
@@ -23,7 +24,7 @@ from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import field_error, serialization_error
 from rewardstack.core.imports import import_lock
-from rewardstack.core.wire import PROGRAMS_OFF, SERVER_FIELD_ERROR, Record, is_server_field, read_scores, sample_record
+from rewardstack.core.wire import SERVER_FIELD_ERROR, Record, is_server_field, read_scores, sample_record
 from rewardstack.errors import (
     BudgetError,
     RejectedError,
@@ -37,7 +38,7 @@ from rewardstack.errors import (
 from rewardstack.pipeline.scorer import Context, Scorer
 from rewardstack.routing.routes import RULE_OPTIONS, RULE_PREFIX
 from rewardstack.score import Item, Score
-from rewardstack.scorers.destination import Destination, FindPool, Servers
+from rewardstack.scorers.destination import KEY_REFUSED, Destination, FindPool, Servers
 from rewardstack.settings import Settings
 from rewardstack.transport.discovery import Discovery, optional_wait
 from rewardstack.transport.endpoint_pool import EndpointPool
@@ -54,6 +55,8 @@ TOO_LARGE = 413
 COMMON_FIELDS = frozenset({"prompt", "problem", "question", "data_source"})
 """Fields that many functions read, but that samples often lack. If one is missing, no other field is taken for a
 misspelling of it."""
+SETTING = re.compile(r"[A-Z][A-Z0-9_]{1,63}")
+"""Matches the name of a setting in the `field` of a server's error."""
 EXPLAIN = "/v1/explain"
 """API path that scores and explains one sample; older servers do not have it."""
 
@@ -154,7 +157,7 @@ class RewardServers:
             DeadlineError, ReplyError: the server did not score the items.
             RejectedError: the server refuses the key or the items, or does not have the path `/v1/score`.
             UnknownSourceError: the server does not have the source.
-            SettingsError: the URL is wrong, or the items have programs and the server runs none.
+            SettingsError: the URL is wrong, or the server lacks a setting, e.g. the URL of a judge.
             BudgetError: the server has used up the budget of its run.
         """
         records = [self._encode_item(source, item, fields) for item in items]
@@ -308,7 +311,10 @@ async def _list_reward_types(pool: EndpointPool, deadline: SharedDeadline) -> Ma
         reward_types: Mapping[str, RewardType] = await pool.ask(message, deadline)
         return reward_types
     except (RejectedError, ReplyError) as error:
-        log.warning("the reward server does not list its reward types, so its scores are not cached: %s", error)
+        if (
+            not isinstance(error, RejectedError) or error.status not in KEY_REFUSED
+        ):  # samples fail for it, too
+            log.warning("the reward server does not list its reward types, so its scores are not cached: %s", error)
         return None
 
 
@@ -341,8 +347,8 @@ async def _request_scores(
     except RejectedError as error:
         if error.status == 503:
             raise BudgetError(str(error)) from error
-        if error.status == 400 and PROGRAMS_OFF in str(error):
-            raise SettingsError(str(error), "CODE") from error
+        if error.status == 400 and SETTING.fullmatch(error.field):
+            raise SettingsError(f"{error} (a setting of the reward server)", error.field) from error
         if error.status != TOO_LARGE:
             raise
         if len(records) == 1 or is_group:

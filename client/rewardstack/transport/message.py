@@ -163,9 +163,10 @@ def to_error(reply: Reply) -> ServiceError:
     if status in OVERLOADED and BUDGET_HEADER not in reply.headers:
         return OverloadError(message, _read_retry_after(reply.headers.get("Retry-After", "")), status)
     if status < 500 or status == 503:
+        field = str(record.get("field") or "") if record else ""
         # A server that names an invalid field has read the request, so other endpoints would reject it, too.
-        is_misplaced = (status < 400 or status in (401, 403, 404)) and not (record and record.get("field"))
-        return RejectedError(message, status, is_misplaced=is_misplaced, complaint=complaint)
+        is_misplaced = (status < 400 or status in (401, 403, 404)) and not field
+        return RejectedError(message, status, is_misplaced=is_misplaced, complaint=complaint, field=field)
     return ReplyError(message, status)
 
 

@@ -133,10 +133,15 @@ def test_explained(reward_server: RewardServer, judge: FaultServer) -> None:
     assert found.score is not None and (found.score.value, found.score.source) == (0.25, "llm_judge")
 
 
-def test_reward_server_without_a_judge(needs_process: None, tmp_path: Path) -> None:
-    """It names the variable that it lacks; it asks no other reward server in its turn."""
+def test_reward_server_without_a_judge(needs_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names the variable that it lacks, which is an error of the call, and asks no other reward server."""
     with running(tmp_path, "--workers", "1", REWARD_SERVER_URL="http://127.0.0.1:9") as one:
         reply = one.post("/v1/score", {"items": [{"data_source": JUDGE, "solution_str": "a", "ground_truth": "b"}]})
+        monkeypatch.setenv("REWARD_SERVER_URL", one.url)
+        for source, variable in ((JUDGE, "LLM_JUDGE_SERVER_URL"), ("embedding_remote", "EMBEDDING_SERVER_URL")):
+            with pytest.raises(errors.SettingsError, match=f"{variable} is not set.* of the reward server") as caught:
+                score([Request(source, "a", "b", {"problem": "p"})], on_error="none")
+            assert caught.value.field == variable
     assert 400 == reply.status_code
     assert "LLM_JUDGE_SERVER_URL is not set" in reply.json()["error"]
 
@@ -228,7 +233,7 @@ def test_groups(needs_process: None, judge: FaultServer, tmp_path: Path, monkeyp
         assert {(8, 1)} == {(len(one), len({*one})) for one in found} and 36 == len(found)
         large = [Request("ruler", text * 2000, None, {"problem": "large"}) for text in groups[0]]
         assert {"failed"} == {one.status for one in score(large, on_error="none")}
-        assert "a group of 8 samples of" in score(large, on_error="none")[0].reason
+        assert "a group of 8 samples (" in score(large, on_error="none")[0].reason
         item = {"data_source": "eight", "solution_str": "It is 1.", "extra_info": {"problem": "p"}}
         alone = reward_server.post("/v1/score", {"items": [item]}).json()["scores"][0]
         assert "unscored" == alone["status"] and "the request has 1 of the 8 members of a group" in alone["reason"]

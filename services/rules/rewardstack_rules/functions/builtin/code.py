@@ -13,7 +13,6 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from rewardstack.core.wire import PROGRAMS_OFF
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack_rules.code import RUNNER_VERSION
 from rewardstack_rules.code.extraction import extract_code
@@ -25,8 +24,8 @@ from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.settings import CodeSettings
 
 DISABLED = (
-    f"{PROGRAMS_OFF}; set CODE=on to run them here, or set CODE_SANDBOX_URL or SANDBOX_FUSION_URL to run them on "
-    "another server (docs/code.md)"
+    "CODE: programs are not run; set CODE=on to run them here, or set CODE_SANDBOX_URL or SANDBOX_FUSION_URL to run "
+    "them on another server (docs/code.md)"
 )
 DESCRIBE = """
 import importlib.metadata, sys

@@ -220,7 +220,13 @@ def bodies(names: Sequence[str]) -> dict[str, Schema]:
         names: names of the server's reward functions.
     """
     reward_type = {"reward_type": nullable(name_schema(names))}
-    fields = {"solution_str": ANY, "ground_truth": REFERENCE, "extra_info": EXTRA}
+    fields = {
+        "solution_str": ANY,
+        "response": ANY,
+        "ground_truth": REFERENCE,
+        "reward_model": nullable(record({}, {"ground_truth": REFERENCE})),
+        "extra_info": EXTRA,
+    }
     source = {"data_source": name_schema([f"rule_remote_{name}" for name in names])}
     return {
         "Samples": record({"items": array(record(source, fields))}),

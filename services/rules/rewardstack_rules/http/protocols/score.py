@@ -23,8 +23,9 @@ from rewardstack_rules.http.protocols.scoring import check_no_server_fields, exp
 
 blueprint = Blueprint("score", __name__)
 
-FIELDS = frozenset({"data_source", "solution_str", "ground_truth", "extra_info"})
-"""The fields of a sample."""
+FIELDS = frozenset({"data_source", "solution_str", "response", "ground_truth", "reward_model", "extra_info"})
+"""The fields of a sample. `response` and `reward_model.ground_truth` are read if `solution_str` and `ground_truth` are
+missing or null, as in the rows of `rewardstack score`."""
 
 
 @blueprint.post("/v1/score")
@@ -95,4 +96,9 @@ def read_sample(item: Any, where: str) -> Request:
     extra = item.get("extra_info")
     if extra and isinstance(extra, dict):
         check_no_server_fields(extra, f"{where}.extra_info")
-    return Request(source, item.get("solution_str"), item.get("ground_truth"), extra)
+    solution, reference, reward_model = item.get("solution_str"), item.get("ground_truth"), item.get("reward_model")
+    if solution is None:
+        solution = item.get("response")
+    if reference is None and isinstance(reward_model, dict):
+        reference = reward_model.get("ground_truth")
+    return Request(source, solution, reference, extra)
