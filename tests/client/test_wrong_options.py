@@ -163,13 +163,12 @@ def test_names_of_trainers(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_slip_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """However many samples, of whatever other names, have a name that is nearly an option's, it is warned of once."""
     names.warn_of_misspelled_fields(
-        samples(*({"max_tokens": 1, "template": "binary", "veiw": 3, str(at): at} for at in range(64)))
+        samples(*({"max_tokens": 1, "template": "binary", "modle": 3, str(at): at} for at in range(64)))
     )
     assert [
         "extra_info.max_tokens is not known and has no effect; did you mean extra_info.max_new_tokens?",
         "extra_info.template is not known and has no effect; did you mean extra_info.prompt_template?",
-        "extra_info.veiw is not known and has no effect; did you mean extra_info.view?",
-        "extra_info.veiw is not known and has no effect; did you mean extra_info.view?",
+        "extra_info.modle is not known and has no effect; did you mean extra_info.model?",
     ] == warnings(caplog.records)
 
 

@@ -311,9 +311,7 @@ async def _list_reward_types(pool: EndpointPool, deadline: SharedDeadline) -> Ma
         reward_types: Mapping[str, RewardType] = await pool.ask(message, deadline)
         return reward_types
     except (RejectedError, ReplyError) as error:
-        if (
-            not isinstance(error, RejectedError) or error.status not in KEY_REFUSED
-        ):  # samples fail for it, too
+        if not isinstance(error, RejectedError) or error.status not in KEY_REFUSED:  # samples fail for it, too
             log.warning("the reward server does not list its reward types, so its scores are not cached: %s", error)
         return None
 
