@@ -95,7 +95,7 @@ def test_a_call_at_exit_is_an_error(server: FaultServer, run_script: Script) -> 
                 try:
                     print(call())
                 except LoopError as error:
-                    print("the process exits" in str(error))
+                    print("the process is exiting" in str(error))
 
         atexit.register(call_late)
         print(compute_score("math", "abc"))

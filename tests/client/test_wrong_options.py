@@ -90,7 +90,7 @@ def test_not_the_same_in_all(extras: Sequence[dict[str, Any]], caplog: pytest.Lo
 def test_one_warning_a_batch(caplog: pytest.LogCaptureFixture) -> None:
     """However many samples are unscored, the batch has one warning, and the judge's line counts them."""
     with caplog.at_level(logging.INFO):
-        score(samples(*[WRONG, {}] * 8))
+        score(samples(*[WRONG | {"problem": "p"}, {"problem": "p"}] * 8))
     assert ["llm_judge: 8 of 16 samples are unscored"] == [line[:39] for line in warnings(caplog.records)]
     assert "0 failed, 0 of them without a readable verdict, 8 unscored" in caplog.text
 

@@ -39,7 +39,7 @@ def test_in_a_job(own: Site, table: Table) -> None:
 
             assert [one["status"] for one in found] == ["ok", "unscored", "ok"] * len(DEPTHS)
             assert {one["reason"] for one in found[1::3]} == {found[1]["reason"]}
-            assert f"more than {MAX_DEPTH} deep" in found[1]["reason"]
+            assert f"more than {MAX_DEPTH} levels deep" in found[1]["reason"]
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -48,4 +48,4 @@ def test_in_a_batch(own: Site, field: str) -> None:
     found = own.server.score(*items(field))
 
     assert [one["status"] for one in found] == ["ok", "unscored", "ok"] * len(DEPTHS)
-    assert f"more than {MAX_DEPTH} deep" in found[1]["reason"]
+    assert f"more than {MAX_DEPTH} levels deep" in found[1]["reason"]

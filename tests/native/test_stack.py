@@ -230,7 +230,7 @@ def test_a_reward_function_that_cannot_be_loaded(stack: Tree) -> None:
     assert "Traceback" not in result.stdout and pids(stack) == before
     (stack.path / "broken.py").write_text("NOTHING = 1\n")
     empty = stack.run("up", REWARD_FUNCTIONS="broken.py").stdout
-    assert ("broken.py has no reward function" in empty, empty.count("REWARD_FUNCTIONS: ")) == (True, 1), empty
+    assert ("broken.py has no reward function" in empty, empty.count("ERROR: REWARD_FUNCTIONS: ")) == (True, 1), empty
 
 
 def test_concurrent_commands_are_refused(stack: Tree) -> None:

@@ -149,7 +149,9 @@ def test_slip_in_the_name_of_a_field(server: RewardServer) -> None:
 
     assert all(one["reason"].endswith(f"; {hint}") and one["status"] == "ok" for one in scores[:3])
     assert scores[3]["status"] == "unscored"
-    assert scores[3]["reason"].startswith("extra_info.unit is missing; reward function 'required_field' (signatures.py")
+    assert scores[3]["reason"].startswith(
+        "extra_info.unit is missing, but reward function 'required_field' (signatures.py"
+    )
     assert "; extra_info.units is not read by required_field; did you mean extra_info.unit?" in scores[3]["reason"]
     assert "not read" not in scores[4]["reason"]
     assert server.log.read_text().count(hint) in (1, 2)  # once in each worker

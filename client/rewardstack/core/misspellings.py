@@ -32,7 +32,7 @@ def find_closest(name: str, names: Iterable[str], similarity: float = SIMILARITY
     lower = name.lower()
     by_lower = {entry.lower(): entry for entry in names if len(entry) >= MIN_LENGTH}
     swapped = (lower[:at] + lower[at + 1] + lower[at] + lower[at + 2 :] for at in range(len(lower) - 1))
-    close = [entry for entry in swapped if entry in by_lower] or get_close_matches(lower, by_lower, 1, similarity)
+    close = get_close_matches(lower, by_lower, 1, similarity) or [entry for entry in swapped if entry in by_lower]
     return by_lower[close[0]] if close else ""
 
 
