@@ -36,7 +36,6 @@ from services.up.plan import Plan
 from services.up.preflight import read_settings
 
 PLAN = {"compose": plan_compose, "native": plan_native, "apptainer": plan_apptainer}
-HIDDEN = "changed"
 
 
 def up() -> None:
@@ -107,7 +106,7 @@ def changed_settings(settings: Settings, run: RunDir) -> list[str]:
         return []
     changed = [name for name in SETTINGS if name in now and before.get(name, SETTINGS[name].default) != now[name]]
     return [
-        f"{name}: {HIDDEN}"
+        f"{name}: changed"
         if name in SECRETS
         else f"{name}: {before.get(name, SETTINGS[name].default) or 'empty'} → {now[name] or 'empty'}"
         for name in changed

@@ -104,7 +104,7 @@ class Replicas:
     def __init__(self) -> None:
         self.preferred = ""
         self._faulty_at: dict[str, float] = {}
-        self._unanswered_at: dict[str, float] = {}
+        self._demoted_at: dict[str, float] = {}
 
     @property
     def are_faulty(self) -> bool:
@@ -123,21 +123,20 @@ class Replicas:
         if number:
             self._faulty_at[number] = time.monotonic()
             self.demote(number)
-        return self.preferred or min(random.sample(REPLICA_NUMBERS, len(REPLICA_NUMBERS)), key=self._avoided_since)
-
-    def _avoided_since(self, number: str) -> float:
-        return max(self._faulty_at.get(number, 0.0), self._unanswered_at.get(number, 0.0))
+        return self.preferred or min(
+            random.sample(REPLICA_NUMBERS, len(REPLICA_NUMBERS)), key=lambda number: self._demoted_at.get(number, 0.0)
+        )
 
     def demote(self, number: str) -> None:
         """Stop preferring a replica that failed or did not answer in time, and select the others before it."""
-        self._unanswered_at[number] = time.monotonic()
+        self._demoted_at[number] = time.monotonic()
         if number == self.preferred:
             self.preferred = ""
 
     def record_success(self, number: str) -> None:
         """Record a valid reply of replica `number`, which is empty if the request named no replica."""
         self._faulty_at.pop(number, None)
-        self._unanswered_at.pop(number, None)
+        self._demoted_at.pop(number, None)
         self.preferred = number or self.preferred
         if not number and self.are_faulty:
             self._faulty_at.clear()

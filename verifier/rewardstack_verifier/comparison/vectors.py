@@ -121,7 +121,7 @@ def _strip_name(node: Node) -> Node:
     if not isinstance(node, Relation) or node.operators not in (("=",), ("in",)):
         return node
     name, value = node.sides
-    if isinstance(name, Sequence) and _is_name(name) and (_is_point_or_list(value) or isinstance(value, Matrix)):
+    if _is_name(name) and (_is_point_or_list(value) or isinstance(value, Matrix)):
         return value
     is_vector = _is_point_or_list(value) or (is_expression(value) and as_components(value) is not None)
     if isinstance(name, Symbol) and node.operators == ("=",) and is_vector:
