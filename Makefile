@@ -10,7 +10,7 @@ BIN := .venv/bin
 PREPARE := $(BIN)/python -m services.stack
 SERVICES := $(BIN)/python -m services.up
 PYTEST := $(BIN)/python -m pytest
-PROCESS_MARKERS := process or stack or engine or model
+PROCESS_MARKERS := process or stack or compose or engine or model
 # Tests mostly wait for backoffs and processes, so several workers per core keep the cores busy.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 CHECK_WORKERS := $(shell echo $$(($(CORES) * 2)))
@@ -65,9 +65,13 @@ sif: ## build the Apptainer images that are missing or outdated (t="rules judge-
 models: setup ## install vLLM, sentence-transformers and small models (some gigabytes; make up does so too)
 	@$(SERVICES) models
 
+FAST_TESTS = $(PYTEST) --numprocesses $(CHECK_WORKERS) --dist worksteal -m "not ($(PROCESS_MARKERS) or nightly)" tests
+PROCESS_TESTS = $(PYTEST) --numprocesses $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder \
+	-m "($(PROCESS_MARKERS)) and not nightly" tests
+
 .PHONY: check
 check: lint ## run lint, type checks and the tests that start no processes, in 90 seconds
-	@$(PYTEST) --numprocesses $(CHECK_WORKERS) --dist worksteal -m "not ($(PROCESS_MARKERS) or nightly)" tests
+	@$(FAST_TESTS)
 
 # Make runs lines that contain $(MAKE) even under --dry-run, so the line that runs t has none.
 .PHONY: test
@@ -81,7 +85,16 @@ endif
 .PHONY: process-tests
 process-tests:
 	@$(PREPARE) programs || echo "the tests that need them are skipped"
-	@$(PYTEST) --numprocesses $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder -m "($(PROCESS_MARKERS)) and not nightly" tests
+	@$(PROCESS_TESTS)
+
+.PHONY: slowed
+slowed: setup-dev ## run the fast tests beside four busy processes per core; no verdict may depend on time
+	@$(BIN)/python -m tests.slowed $(FAST_TESTS)
+
+.PHONY: slowed-processes
+slowed-processes: setup-dev ## run the tests with real processes beside four busy processes per core
+	@$(PREPARE) programs
+	@$(BIN)/python -m tests.slowed $(PROCESS_TESTS)
 
 # No setup-dev: the targets that it runs depend on it, and an unknown target fails before anything is installed.
 .PHONY: nightly

@@ -30,7 +30,7 @@ PYTEST = (
     "-p",
     "no:cacheprovider",
     "-p",
-    "no:tests.support.cpu_limit",
+    "no:tests.support.slow_tests",
     "--numprocesses",
     "auto",
     "--dist",

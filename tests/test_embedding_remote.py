@@ -27,7 +27,7 @@ SOURCE = "embedding_remote_test"
 TEXT = "The cat sits on the mat."
 SAME = "A cat is sitting on a mat."
 OTHER = "Interest rates rose by a quarter point."
-NOWHERE = {"server_url": "http://127.0.0.1:9", "timeout": 0.5}
+NOWHERE = {"server_url": "http://127.0.0.1:9", "timeout": 0.5}  # expires
 
 resources = ExitStack()
 

@@ -21,6 +21,7 @@ EXAMPLE = "rewardstack_rules.reward_functions"
 FOLDERS = (ROOT / "client", ROOT / "cli", ROOT / "verifier", RULES, ROOT / "services")
 """The folders that are on Python's path; the first that holds a file decides on the module's name."""
 IMPORTERS = {
+    "rewardstack_cli.main": {"import_module"},  # the command that the user names
     "rewardstack.trainers.skyrl": {"import_module"},  # the experiment that the user names
     "rewardstack_rules.code.inside.tester": {"import_module"},  # the standard library's, by their names
     "rewardstack_rules.code.inside.values": {"import_module"},

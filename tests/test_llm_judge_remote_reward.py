@@ -24,7 +24,7 @@ from rewardstack.settings import DEFAULTS
 MODULE = Path(rewardstack.__file__).with_name("llm_judge_remote.py")
 SOURCE = "llm_judge_remote_test"
 PROBLEM = "What is 2 + 2?"
-TIMEOUT = 0.5
+TIMEOUT = 0.5  # expires
 """Seconds that a test waits for a judge that is not there."""
 DETAILS = {"score", "acc", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from rich.text import Text
 
 from rewardstack.client import route_table
+from rewardstack.core.secret_files import SERVER_KEYS
 from rewardstack.errors import SettingsError
 from rewardstack.routing.composite import part_routes
 from rewardstack.routing.reward_models import REWARD_MODEL, RewardModel
@@ -34,12 +35,6 @@ from rewardstack_cli.probes.reward_model import probe_reward_model
 from rewardstack_cli.probes.reward_server import probe_reward_server, reward_servers
 from rewardstack_cli.score import positive_number
 
-SERVER_KEYS = "REWARD_SERVER_API_KEYS"
-"""Environment variable with the keys that the reward server accepts.
-
-If REWARD_SERVER_API_KEY is not set, the first of these keys is sent: the machine that runs the stack usually has only
-this variable.
-"""
 JUDGE_URL, EMBEDDING_URL = "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"
 RETRY_INTERVAL = 1.0
 """Seconds between two rounds of probes. There is more than one round only with `--wait`."""

@@ -30,6 +30,8 @@ as user poison '
     done'
 files() { find / /scratch /dev/shm -xdev -path "$PWD" -prune -o -user user -print | sort; }
 processes() { ps -u user -o stat=,args= | grep -v '^Z' || true; }
+# Wait until the user has no process, a minute at most: what is ended may be late on a busy machine.
+until_gone() { for _ in $(seq 60); do [ -z "$(processes)" ] && break; sleep 1; done; }
 
 files >"$found/files-before"
 as user build "apptainer/stack.sh build $*"
@@ -47,19 +49,20 @@ as other other-user '
 processes >"$found/processes"
 # A job that is killed: nothing of it can tidy up.
 as user killed 'kill -9 -1'
-sleep 1
+until_gone
 # Meanwhile somebody else has taken a port.
 su other -c 'cd; exec python3 -m http.server --bind 127.0.0.1 6000' >/dev/null 2>&1 &
+for _ in $(seq 60); do curl -s -o /dev/null localhost:6000 && break; sleep 1; done
 as user up-again "apptainer/stack.sh up --endpoints $found/endpoints.json; apptainer/stack.sh status"
 cp "$found/endpoints.json" "$found/endpoints-again"
 as user down "$(cat page-down.sh)"
-sleep 1
+until_gone
 processes >"$found/processes-after"
 files >"$found/files-after"
 as user run-help 'for image in apptainer/images/*.sif; do apptainer run-help $image; done'
 as user instance '
     cd /var/tmp; images=$OLDPWD/apptainer/images; export APPTAINER_CONFIGDIR=/var/tmp/instances
     apptainer instance start --cleanenv --no-home $images/redis.sif one --port 6399 --save ""
-    for second in $(seq 30); do apptainer exec instance://one redis-cli -p 6399 ping && break; sleep 1; done
+    for second in $(seq 60); do apptainer exec instance://one redis-cli -p 6399 ping && break; sleep 1; done
     apptainer instance stop one
     apptainer run --cleanenv --no-home $images/rules.sif rewardstack --version'

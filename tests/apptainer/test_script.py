@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import shutil
 import subprocess
+import uuid
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,19 @@ from tests.native.tree import Tree
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
-USER = pwd.getpwuid(os.geteuid()).pw_name
+USER = f"test-{uuid.uuid4().hex[:8]}"
 SCRIPT = ROOT / "apptainer/stack.sh"
 ABOUT = ("RUN_DIR", "SLURM_JOB_ID", "SLURM_TMPDIR", "TMPDIR")
+
+
+@pytest.fixture(autouse=True)
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user of whom this machine has no run directory: `id` says that name."""
+    program = tmp_path / "bin/id"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho {USER}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
 
 
 @pytest.fixture
@@ -41,7 +51,7 @@ def said(*arguments: str, folder: Path = ROOT, script: Path = SCRIPT, **environm
         ({"TMPDIR": "/var/tmp"}, f"/var/tmp/rewardstack-{USER}"),
         ({"TMPDIR": "/var/tmp", "SLURM_TMPDIR": "/tmp/job", "SLURM_JOB_ID": "77"}, f"/tmp/job/rewardstack-{USER}-77"),
         ({"TMPDIR": "/tmp/" + "long/" * 12, "SLURM_JOB_ID": "77"}, f"/tmp/rewardstack-{USER}-77"),
-        ({"RUN_DIR": "/tmp/mine", "SLURM_JOB_ID": "77"}, "/tmp/mine"),
+        ({"RUN_DIR": f"/tmp/{USER}", "SLURM_JOB_ID": "77"}, f"/tmp/{USER}"),
     ],
 )
 def test_run_directory(environment: dict[str, str], expected: str) -> None:
@@ -54,7 +64,8 @@ def test_run_directory(environment: dict[str, str], expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [("RUN_DIR=/var/tmp/mine  # on the node's disk", "/var/tmp/mine"), ("RUN_DIR='/var/tmp/mine'", "/var/tmp/mine"),
+    [(f"RUN_DIR=/var/tmp/{USER}  # on the node's disk", f"/var/tmp/{USER}"),
+     (f"RUN_DIR='/var/tmp/{USER}'", f"/var/tmp/{USER}"),
      ("RUN_DIR=.run", f"/tmp/rewardstack-{USER}"), ("RUN_DIR=", f"/tmp/rewardstack-{USER}")],
 )  # fmt: skip
 def test_run_directory_of_the_file(tree: Tree, line: str, expected: str) -> None:
@@ -64,14 +75,14 @@ def test_run_directory_of_the_file(tree: Tree, line: str, expected: str) -> None
     (tree.path / "apptainer").mkdir()
     shutil.copy(SCRIPT, tree.path / "apptainer")
     assert f"no stack is up in {expected} — " in said("env", script=tree.path / "apptainer/stack.sh")[1]
-    given = said("env", script=tree.path / "apptainer/stack.sh", RUN_DIR="/tmp/given")
-    assert "no stack is up in /tmp/given — " in given[1]
+    given = said("env", script=tree.path / "apptainer/stack.sh", RUN_DIR=f"/tmp/{USER}")
+    assert f"no stack is up in /tmp/{USER} — " in given[1]
 
 
 def test_run_option(tmp_path_factory: pytest.TempPathFactory) -> None:
     """--run is meant from where it is typed, and beats RUN_DIR."""
     folder = tmp_path_factory.mktemp("here")
-    status, words = said("env", "--run", "own", folder=folder, RUN_DIR="/tmp/other")
+    status, words = said("env", "--run", "own", folder=folder, RUN_DIR=f"/tmp/{USER}")
     assert (status, f"no stack is up in {folder}/own — " in words) == (1, True)
 
 

@@ -18,8 +18,9 @@ def kill_a_judge(stack: ComposeStack) -> None:
 
 
 def restart(stack: ComposeStack, service: str) -> None:
-    """All containers of a service are restarted."""
+    """All containers of a service are restarted, and well again."""
     stack.run("restart", service)
+    stack.run("up", "--detach", "--wait", "--no-recreate", "--no-deps", service)
 
 
 def scale_judge(stack: ComposeStack, replicas: int) -> None:

@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 import requests
 
+from rewardstack.cache import link, writer
+from rewardstack.core import event_loop
+from rewardstack.transport import endpoint
+from rewardstack_cli import provenance, run
 from tests.support.servers import Redis, free_port
 from tests.support.waiting import eventually
 
@@ -89,7 +93,7 @@ class RewardServer:
 
     def items(self) -> int:
         """Return the number of samples that it has scored, from its metrics."""
-        metrics = requests.get(f"{self.url}/metrics", timeout=10).text
+        metrics = requests.get(f"{self.url}/metrics", timeout=60).text
         counts = [line for line in metrics.splitlines() if line.startswith("rewardstack_samples_total{")]
         return sum(int(float(line.rpartition(" ")[2])) for line in counts)
 
@@ -114,6 +118,24 @@ def reward_server(needs_process: None, tmp_path_factory: pytest.TempPathFactory)
     finally:
         process.terminate()
         process.wait(200)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing expire, or be sent twice, only because the machine is busy."""
+    for module in (provenance, run):
+        monkeypatch.setattr(module, "IDENTITY_TIMEOUT", 60.0)
+    monkeypatch.setattr(endpoint, "MIN_STUCK", 60.0)
+    monkeypatch.setattr(link, "TIMEOUT", 60.0)
+    monkeypatch.setattr(writer, "FLUSH_TIMEOUT", 60.0)
+    monkeypatch.setattr(event_loop, "CLOSING_TIME", 60.0)
+
+
+@pytest.fixture
+def impatience(patience: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give up soon on what a server says of itself: the test's server says nothing."""
+    for module in (provenance, run):
+        monkeypatch.setattr(module, "IDENTITY_TIMEOUT", 0.2)  # expires
 
 
 @pytest.fixture

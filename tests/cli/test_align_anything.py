@@ -111,11 +111,14 @@ def test_training_is_shown(needs_process: None, machine: dict[str, str], tmp_pat
     assert r"--reward_critic_model_name_or_path my\ model" in done.stdout
 
 
-def test_training_has_a_server_of_its_own(needs_process: None, machine: dict[str, str], tmp_path: Path) -> None:
+def test_training_has_a_server_of_its_own(
+    needs_process: None, machine: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a URL the training is rewarded by a server that knows its data's answers, and is gone afterwards."""
     done = train(machine, tmp_path, REWARD_PORT=str(free_port()))
     assert done.returncode == 0, done.stdout + done.stderr
     *_, url, rewards = done.stdout.splitlines()
     assert json.loads(rewards) == [1.5] + [0.5] * 11
+    monkeypatch.setenv("REWARD_SERVER_REFUSED_TIMEOUT", "0.3")  # expires
     with pytest.raises(ServiceError, match="connection refused"):
-        RemoteRewardModel(url, timeout=0.3).score(["p"], ["r"])
+        RemoteRewardModel(url).score(["p"], ["r"])

@@ -120,7 +120,7 @@ def test_waiting_for_services(cli: Cli) -> None:
         result = cli("check", "--wait", "30")
     assert (result.status, result.out.count("FAILED")) == (0, 0), result.out
     cli.variables["REWARD_SERVER_URL"] = f"http://127.0.0.1:{free_port()}"
-    result = cli("check", "--wait", "0.1")
+    result = cli("check", "--wait", "0.1")  # expires
     assert (result.status, result.out.count("FAILED")) == (1, 1), result.out
 
 
@@ -318,7 +318,7 @@ def test_a_silent_cache_has_a_remedy(
     cli: Cli, start_redis: Callable[..., Redis], monkeypatch: pytest.MonkeyPatch, hangs: bool, scheme: str
 ) -> None:
     """A Redis that accepts and does not answer is given up; it may be one without TLS."""
-    monkeypatch.setattr(cache, "TIMEOUT", 0.5)
+    monkeypatch.setattr(cache, "TIMEOUT", 0.5)  # expires
     redis = start_redis()
     if hangs:
         redis.freeze()

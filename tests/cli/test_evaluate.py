@@ -266,7 +266,7 @@ def test_route_that_raises(labelled: Path, tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "routes.toml").write_text(route)
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.toml"))
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", f"http://127.0.0.1:{free_port()}")
-    status, report = evaluated(tmp_path, str(labelled), "--timeout", "0.3")
+    status, report = evaluated(tmp_path, str(labelled), "--timeout", "0.3")  # expires
     assert (status, report["settings"][0]["statuses"]["failed"]) == (3, report["rows"])
 
 

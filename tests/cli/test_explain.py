@@ -130,11 +130,12 @@ def test_two_judges(scoring: Cli, judge: FaultServer, tmp_path: Path) -> None:
         assert lines[place + 1] == f"      reply: By {name}. REWARD: 0.{at}00"
 
 
-@pytest.mark.parametrize("arguments", [(), ("--timeout", "1")])
+@pytest.mark.parametrize("arguments", [(), pytest.param(("--timeout", "5"), marks=pytest.mark.nightly)])  # expires
 def test_a_judge_that_is_away(scoring: Cli, judge: FaultServer, arguments: tuple[str, ...]) -> None:
     """What could not be scored is named in the formula, with its reason below; the parts that were scored are shown."""
     judge.kill()
-    scoring.variables["LLM_JUDGE_SERVER_TIMEOUT"] = "60" if arguments else "0.5"
+    if not arguments:
+        scoring.variables["LLM_JUDGE_SERVER_REFUSED_TIMEOUT"] = "0.5"  # expires
     formula = "no score (failed): 0.7 * llm_judge_remote + 0.3 * 1.0; the reward is 0.0 (on_error = zero)"
     lines = explained(scoring, "mixed", "#### 3", *arguments)
     assert lines[0] == formula
@@ -147,7 +148,8 @@ def test_a_judge_that_is_away(scoring: Cli, judge: FaultServer, arguments: tuple
 def test_every_service_is_away(scoring: Cli, judge: FaultServer) -> None:
     """Each part has its own reason."""
     judge.kill()
-    scoring.variables |= {"LLM_JUDGE_SERVER_TIMEOUT": "0.5", "REWARD_SERVER_TIMEOUT": "0.5"}
+    for service in ("LLM_JUDGE_SERVER", "REWARD_SERVER"):
+        scoring.variables[f"{service}_REFUSED_TIMEOUT"] = "0.5"  # expires
     scoring.variables["REWARD_SERVER_URL"] = "http://127.0.0.1:9"
     lines = explained(scoring, "mixed")
     assert lines[0].startswith("no score (failed): 0.7 * llm_judge_remote + 0.3 * gsm8k; the reward is 0.0")
@@ -159,7 +161,7 @@ def test_every_service_is_away(scoring: Cli, judge: FaultServer) -> None:
 def test_a_part_that_is_skipped(scoring: Cli, judge: FaultServer) -> None:
     """A part that is left out, or counts as 0, is so in the formula."""
     judge.kill()
-    scoring.variables["LLM_JUDGE_SERVER_TIMEOUT"] = "0.5"
+    scoring.variables["LLM_JUDGE_SERVER_REFUSED_TIMEOUT"] = "0.5"  # expires
     for source, formula in {
         "skips": "1.0 = (0.3 * 1.0) * 1 / 0.3 (fallback)",
         "zeroes": "0.3 = 0.7 * 0.0 (llm_judge_remote failed) + 0.3 * 1.0 (fallback)",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rewardstack import client
 from rewardstack.errors import (
     FailureRateError,
     RejectedError,
@@ -20,7 +22,9 @@ from rewardstack.errors import (
 )
 from rewardstack.remote_rm_client import RemoteRewardModel
 from rewardstack.settings import DEFAULTS
-from rewardstack.transport import endpoint, reply_faults
+from rewardstack.transport import endpoint, http, reply_faults
+from tests.support.clock import Clock
+from tests.support.waiting import eventually
 
 from .scripted_server import Answer, scripted_server
 
@@ -68,8 +72,8 @@ def test_golden_responses_are_sent_where_given() -> None:
 def test_deadline_travels() -> None:
     """The server is told how long this client waits."""
     with scripted_server(TWO) as server:
-        model(server.url, timeout=7).score(["p", "q"], ["a", "b"])
-    assert 6000 < int(server.asked[0]["headers"]["X-Request-Deadline-Ms"]) <= 7000
+        model(server.url, timeout=70_000).score(["p", "q"], ["a", "b"])
+    assert 69_000_000 < int(server.asked[0]["headers"]["X-Request-Deadline-Ms"]) <= 70_000_000
 
 
 def test_an_empty_batch_asks_nobody() -> None:
@@ -101,41 +105,61 @@ def test_a_refusal_is_an_error(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 503])
-def test_the_last_obstacle_is_reported(status: int) -> None:
+def test_the_last_obstacle_is_reported(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     """A server that keeps refusing is an error that names its answer."""
-    with scripted_server(Answer({"error": "no"}, status)) as server, pytest.raises(ServiceError, match=f"{status}: no"):
-        model(server.url, timeout=0.3).score(["p"], ["a"])
+    clock = Clock(monkeypatch)
+    with scripted_server(Answer({"error": "no"}, status)) as server, ThreadPoolExecutor(1) as thread:
+        scoring = thread.submit(model(server.url).score, ["p"], ["a"])
+        eventually(lambda: scoring.done() or len(server.asked) > 2)
+        clock.forward(0 if scoring.done() else 301)
+        with pytest.raises(ServiceError, match=f"{status}: no"):
+            scoring.result()
 
 
-def test_a_server_that_is_away() -> None:
+def test_a_server_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused connection is an error that names the endpoint and the cause, not a reward."""
+    monkeypatch.setenv("REWARD_SERVER_REFUSED_TIMEOUT", "0.2")  # expires
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(ServiceError, match=rf"127\.0\.0\.1:{port}/get_reward: connection refused"):
-        model(f"http://127.0.0.1:{port}", timeout=0.2).score(["p"], ["a"])
+        model(f"http://127.0.0.1:{port}").score(["p"], ["a"])
 
 
 def test_a_server_that_hangs() -> None:
     """A batch that is never answered fails after `timeout`."""
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ServiceError, match="no answer|sent nothing"):
-        model(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.2).score(["p"], ["a"])
+        model(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.2).score(["p"], ["a"])  # expires
 
 
 def test_an_outage_costs_one_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a server has not answered a batch, the next ones of any caller are told so at once."""
     monkeypatch.setattr(endpoint, "PROBE_AFTER", 0.2)
-    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 0.3)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
+    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 0.3)  # expires
+    hung: list[str] = []
+    interrupt = endpoint.Attempt.interrupt
+
+    def note(attempt: endpoint.Attempt, error: ServiceError) -> None:
+        hung.append(str(error))
+        interrupt(attempt, error)
+
+    monkeypatch.setattr(endpoint.Attempt, "interrupt", note)
+    clock = Clock(monkeypatch)
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as thread:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        scoring = thread.submit(model(url).score, ["p"], ["a"])
+        eventually(lambda: "not even GET /health" in str(hung))
+        clock.forward(101)
         with pytest.raises(ServiceError):
-            model(url, timeout=2, retry_times=1).score(["p"], ["a"])
+            scoring.result()
         for _ in range(10):
             with pytest.raises(UnreachableError, match="failing fast"):
-                model(url, timeout=2, retry_times=1).score(["p"], ["a"])
+                model(url).score(["p"], ["a"])
 
 
-def test_connections_are_kept() -> None:
+def test_connections_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of several clients go through one connection."""
+    monkeypatch.setattr(http, "KEEPALIVE", 3600.0)
+    monkeypatch.setattr(client, "_clients", {})
     with scripted_server(TWO) as server:
         for _ in range(5):
             assert model(server.url).score(["p", "q"], ["a", "b"]) == [1.5, 0.0]

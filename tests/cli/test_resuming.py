@@ -166,11 +166,12 @@ def test_retry_failed_contradicted(cli: Cli, tmp_path: Path, arguments: tuple[st
     assert (result.status, "--retry-failed" in result.err) == (2, True)
 
 
+@pytest.mark.usefixtures("impatience")
 def test_failed_rows_that_fail_again(scoring: Cli, tmp_path: Path, scored: list[bytes]) -> None:
     """Rows that fail again stay in OUT with the others, and a later run scores them."""
     write_jsonl(tmp_path / "out.jsonl", with_failures(scored, *range(5, 30)))
     own_server = scoring.variables["REWARD_SERVER_URL"]
-    scoring.variables |= {"REWARD_SERVER_URL": "http://127.0.0.1:9", "REWARD_SERVER_TIMEOUT": "0.5"}
+    scoring.variables |= {"REWARD_SERVER_URL": "http://127.0.0.1:9", "REWARD_SERVER_TIMEOUT": "0.5"}  # expires
     failed = again(scoring, "--retry-failed", "--chunk-size", "8")
     left = read_jsonl(tmp_path / "out.jsonl")
     scoring.variables["REWARD_SERVER_URL"] = own_server
@@ -182,11 +183,12 @@ def test_failed_rows_that_fail_again(scoring: Cli, tmp_path: Path, scored: list[
     assert (tmp_path / "out.jsonl").read_bytes() == b"".join(scored)
 
 
+@pytest.mark.usefixtures("impatience")
 def test_failed_rows_of_a_parquet_file(scoring: Cli, reward_server: RewardServer, tmp_path: Path) -> None:
     """The failed rows of a complete parquet OUT are scored again, too, and no others."""
     write_jsonl(tmp_path / "in.jsonl", samples(ROWS))
     own_server = scoring.variables["REWARD_SERVER_URL"]
-    scoring.variables |= {"REWARD_SERVER_URL": "http://127.0.0.1:9", "REWARD_SERVER_TIMEOUT": "0.5"}
+    scoring.variables |= {"REWARD_SERVER_URL": "http://127.0.0.1:9", "REWARD_SERVER_TIMEOUT": "0.5"}  # expires
     assert scoring("score", "in.jsonl", "-o", "out.parquet").status == 3
     scoring.variables["REWARD_SERVER_URL"] = own_server
     before = reward_server.items()
@@ -206,7 +208,7 @@ def test_numbers_that_are_none_can_be_taken_up(scoring: Cli, reward_server: Rewa
     assert reward_server.items() == before
 
 
-@pytest.mark.usefixtures("needs_process")
+@pytest.mark.usefixtures("needs_process", "impatience")
 def test_two_runs_do_not_write_one_out(cli: Cli, tmp_path: Path) -> None:
     """While one run writes OUT, another is refused; once it is gone, however it went, it is not."""
     write_jsonl(tmp_path / "in.jsonl", samples(ROWS))
@@ -214,7 +216,7 @@ def test_two_runs_do_not_write_one_out(cli: Cli, tmp_path: Path) -> None:
         cli.variables["REWARD_SERVER_URL"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
         first = cli.start("score", "in.jsonl", "-o", "out.jsonl")
         silent.accept()[0].close()
-        cli.variables["REWARD_SERVER_TIMEOUT"] = "0.3"
+        cli.variables["REWARD_SERVER_TIMEOUT"] = "0.3"  # expires
         assert "another run is writing it" in cli.process("score", "in.jsonl", "-o", "out.jsonl").err
         first.send_signal(signal.SIGKILL)
         first.communicate()

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from rewardstack_cli import provenance
 from tests.support.servers import Redis, fault_server, free_port
 
 from .conftest import Cli, RewardServer
@@ -154,9 +153,9 @@ def test_a_timeout_fails_the_rows_and_not_the_run(cli: Cli, tmp_path: Path) -> N
     """`--timeout` bounds what a row may take; without a score by then it is `failed`."""
     write_jsonl(tmp_path / "in.jsonl", samples(3))
     with fault_server() as server:
-        server.set(delay=30)
+        server.set(delay=3600)
         cli.variables["REWARD_SERVER_URL"] = server.url
-        assert cli("score", "in.jsonl", "-o", "out.jsonl", "--timeout", "0.5").status == 3
+        assert cli("score", "in.jsonl", "-o", "out.jsonl", "--timeout", "0.5").status == 3  # expires
     assert statuses(read_jsonl(tmp_path / "out.jsonl")) == ["failed"] * 3
 
 
@@ -272,10 +271,13 @@ def test_a_table_is_for_small_files(scoring: Cli, reward_server: RewardServer, t
     assert "-o OUT" in result.err
 
 
-def test_a_dead_server_fails_the_rows(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("impatience")
+def test_a_dead_server_fails_the_rows(cli: Cli, tmp_path: Path) -> None:
     """Nobody there: every row is `failed` with the reason, none is passed off as scored."""
-    monkeypatch.setattr(provenance, "IDENTITY_TIMEOUT", 0.2)
-    cli.variables |= {"REWARD_SERVER_URL": f"http://127.0.0.1:{free_port()}", "REWARD_SERVER_TIMEOUT": "0.5"}
+    cli.variables |= {
+        "REWARD_SERVER_URL": f"http://127.0.0.1:{free_port()}",
+        "REWARD_SERVER_TIMEOUT": "0.5",  # expires
+    }
     write_jsonl(tmp_path / "in.jsonl", samples(3))
     assert cli("score", "in.jsonl", "-o", "out.jsonl").status == 3
     assert statuses(read_jsonl(tmp_path / "out.jsonl")) == ["failed"] * 3

@@ -64,7 +64,7 @@ def test_function_that_reads_everything() -> None:
     every = {"fields": ["*"]}
     assert key_of(every) != key_of({**every, "extra": {"prompt": "How many?"}})
     assert key_of(every) != key_of({**every, "extra": {"num_turns": 3}})
-    assert key_of(every) == key_of({**every, "extra": {"server_url": "http://a", "api_key": "b", "timeout": 1}})
+    assert key_of(every) == key_of({**every, "extra": {"server_url": "http://a", "api_key": "b", "timeout": 10}})
 
 
 @pytest.mark.parametrize(("one", "other"), CASES["look_alikes"])
@@ -109,7 +109,7 @@ def test_tenants() -> None:
 class Echo(Scorer[Item]):
     """A scorer that is never asked twice for what its cache has; it notes the keys under which it was asked."""
 
-    source, timeout = "rule:echo", 5.0
+    source, timeout = "rule:echo", 60.0
 
     async def keys(self, items: Any, context: Any) -> list[Key | None]:
         """Keys as a rule has them."""
@@ -156,7 +156,7 @@ def test_what_the_flow_puts_into_the_key(server: FaultServer) -> None:
     server.set(fields=["tolerance"])
     requests = [
         Request("math", "a long road", ["1", "2"], {"tolerance": 1, "prompt": "x"}),
-        Request("math", "a long road", ["1", "2"], {"tolerance": 1, "prompt": "y", "timeout": 9}),
+        Request("math", "a long road", ["1", "2"], {"tolerance": 1, "prompt": "y", "timeout": 90}),
         Request("math", "a long road", ["1", "2"], {"tolerance": 2}),
         Request("math", "a long road", ["2", "1"], {"tolerance": 1}),
         Request("math", "a long road", ["1", "2"], {"tolerance": 1, "target_gt": "1"}),

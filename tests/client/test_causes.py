@@ -14,62 +14,62 @@ from rewardstack import Request, score
 from rewardstack.errors import OverloadError, UnreachableError
 from rewardstack.transport import endpoint
 from rewardstack.transport.endpoint import EndpointFailure
+from tests.support.clock import LIMIT, Clock, known
 from tests.support.servers import FaultServer, free_port
 
 SAID = "retrying"
-LIMIT = r"retrying for up to \d+ s"
+WAITS = r"retrying for up to \d+ s"
 
 
-def reasons(count: int = 3, **extra: object) -> set[str]:
-    """The different reasons of samples that all fail."""
-    scores = score([Request("math", f"caused {at}", "1", extra) for at in range(count)])
+def reasons(count: int = 3) -> set[str]:
+    """The different reasons of samples that all fail at their timeout."""
+    scores = score([Request("math", f"caused {at}", "1", {"timeout": LIMIT}) for at in range(count)])
     assert {"failed"} == {one.status for one in scores}
     return {one.reason for one in scores}
 
 
-CAUSES: dict[str, tuple[Callable[[FaultServer], object], float, list[str]]] = {
-    "dead": (FaultServer.kill, 0.5, ["{url}/", "connection refused", r"\('127.0.0.1', {port}\)"]),
-    "stopped": (
-        FaultServer.freeze,
-        0.5,
-        [r"{url} has sent nothing for \d\.\d s \(1 request of this process in flight\)"],
+SILENT = "{url} (accepted the connection and )?has sent nothing for"
+CAUSES: dict[str, tuple[Callable[[FaultServer], object], list[str]]] = {
+    "dead": (FaultServer.kill, ["{url}/", "connection refused", r"\('127.0.0.1', {port}\)"]),
+    "stopped": (FaultServer.freeze, [SILENT + r" \d+\.\d s \(1 request of this process in flight\)"]),
+    "silent": (FaultServer.freeze, ["{url}: no answer even to GET /health; " + SILENT + r" \d"]),
+    "stopped for long": (FaultServer.freeze, ["{url}: accepts connections but does not answer"]),
+    "refuses": (
+        lambda server: server.set(mode="503"),
+        [r"{url}/v1/score returned 503: mode 503 \(\d+ times\)"],
     ),
-    "silent": (
-        FaultServer.freeze,
-        1.5,
-        [r"{url}: no answer even to GET /health; {url} (accepted the connection and )?has sent nothing for \d"],
-    ),
-    "stopped for long": (FaultServer.freeze, 1.5, ["{url}: accepts connections but does not answer"]),
-    "refuses": (lambda server: server.set(mode="503"), 1.2, [r"{url}/v1/score returned 503: mode 503 \(\d+ times\)"]),
     "busy": (
-        lambda server: server.set(delay=60),
-        1.2,
+        lambda server: server.set(delay=3600),
         ["{url} is up and is working on 1 request of this process, the oldest"],
     ),
 }
-TIMEOUTS = {
-    "stopped": {"HEALTH_TIMEOUT": 60.0, "LOG_AFTER": 60.0},
-    "silent": {"HEALTH_TIMEOUT": 60.0, "LOG_AFTER": 0.2},
-    "stopped for long": {"HEALTH_TIMEOUT": 0.2, "LOG_AFTER": 60.0},
+NEVER = 3600.0
+TIMES = {
+    "stopped": {"PROBE_AFTER": NEVER},
+    "silent": {"HEALTH_TIMEOUT": NEVER, "LOG_AFTER": 0.2},
+    "stopped for long": {"HEALTH_TIMEOUT": 0.2, "LOG_AFTER": NEVER},  # expires: the server is stopped
+    "refuses": {"PROBE_AFTER": NEVER},
 }
-"""When more is known about a server: before the samples' timeout, or never."""
+"""When more is known about a server: soon, or never."""
 
 
 @pytest.mark.usefixtures("needs_process")
 @pytest.mark.parametrize("cause", CAUSES)
-def test_every_reason_has_its_cause(server: FaultServer, monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
+def test_every_reason_has_its_cause(
+    server: FaultServer, clock: Clock, monkeypatch: pytest.MonkeyPatch, cause: str
+) -> None:
     """The reason of a sample that waited in vain names the server: gone, silent, refusing or busy."""
-    for name, seconds in ({"PROBE_AFTER": 0.1} | TIMEOUTS.get(cause, {})).items():
-        monkeypatch.setattr(endpoint, name, seconds)
     assert "ok" == score([Request("math", "warm")])[0].status
-    befall, timeout, says = CAUSES[cause]
+    for name, seconds in ({"PROBE_AFTER": 0.1} | TIMES.get(cause, {})).items():
+        monkeypatch.setattr(endpoint, name, seconds)
+    befall, says = CAUSES[cause]
     befall(server)
     patterns = [words.format(url=server.url, port=server.port) for words in says]
-    for reason in reasons(timeout=timeout):
+    for reason in clock.expire(reasons, lambda: all(re.search(pattern, known()) for pattern in patterns)):
         assert [] == [pattern for pattern in patterns if not re.search(pattern, reason)], reason
 
 
-def test_name_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_that_is_not_known(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A host whose name does not resolve is called that."""
 
     def unknown(*_: object, **__: object) -> None:
@@ -77,87 +77,97 @@ def test_name_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     monkeypatch.setenv("REWARD_SERVER_URL", "http://nowhere.invalid:6000")
-    (reason,) = reasons(timeout=3)
+    (reason,) = clock.expire(reasons, lambda: "host not found" in known())
     assert "http://nowhere.invalid:6000/v1/reward_types: host not found: " in reason
 
 
 @pytest.mark.usefixtures("needs_process")
-def test_https_to_a_server_without_tls(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_https_to_a_server_without_tls(server: FaultServer, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A URL with https for a server that speaks plain HTTP is named as such."""
     monkeypatch.setenv("REWARD_SERVER_URL", server.url.replace("http:", "https:"))
-    (reason,) = reasons(timeout=0.7)
+    (reason,) = clock.expire(reasons, lambda: "TLS" in known())
     assert "the server does not use TLS; write http:// in place of https://" in reason
 
 
-def test_samples_behind_others_have_the_cause(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_behind_others_have_the_cause(
+    server: FaultServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What still waits for its turn at the deadline is told of the server as well."""
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
+    monkeypatch.setattr(endpoint, "PROBE_AFTER", NEVER)
     assert "ok" == score([Request("math", "warm")])[0].status
     server.freeze()
-    assert {True} == {f"{server.url} has sent nothing for" in reason for reason in reasons(200, timeout=0.7)}
+    found = clock.expire(lambda: reasons(200), lambda: "3 requests are queued" in known())
+    silent = SILENT.format(url=server.url)
+    assert {True} == {bool(re.search(silent, reason)) for reason in found}
 
 
-def test_the_calls_own_limit_is_named(server: FaultServer) -> None:
+def test_the_calls_own_limit_is_named(server: FaultServer, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the call's limit ends it, the reason says so many seconds, not the service's timeout."""
+    monkeypatch.setattr(endpoint, "PROBE_AFTER", NEVER)
     assert "ok" == score([Request("math", "warm")])[0].status
     server.freeze()
-    (one,) = score([Request("math", "limited")], timeout=0.7)
+    (one,) = clock.expire(
+        lambda: score([Request("math", "limited", None, {"timeout": 2 * LIMIT})], timeout=LIMIT),
+        lambda: "in flight" in known(),
+    )
     found = re.match(r"no answer within ([0-9.]+) s; ", one.reason)
-    assert found and 0 < float(found[1]) <= 0.7 and server.url in one.reason
+    assert found and 0 < float(found[1]) <= LIMIT and server.url in one.reason
 
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lasts is said after a tenth of a second."""
+    """What lasts is said after a tenth of a second, and no server is probed."""
     monkeypatch.setattr(endpoint, "LOG_AFTER", 0.1)
+    monkeypatch.setattr(endpoint, "PROBE_AFTER", NEVER)
 
 
 @pytest.mark.parametrize("mode", ["gone", "503"])
-def test_said_once_while_it_lasts(soon: None, server: FaultServer, caplog: pytest.LogCaptureFixture, mode: str) -> None:
+def test_said_once_while_it_lasts(
+    soon: None, server: FaultServer, clock: Clock, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
     """While samples wait the log says once which server it is and what is wrong with it, before the deadline."""
     assert "ok" == score([Request("math", "warm")])[0].status
     server.kill() if mode == "gone" else server.set(mode=mode)
     with caplog.at_level(logging.WARNING, "rewardstack"):
-        reasons(300, timeout=0.8)
-    (line,) = [record for record in caplog.records if SAID in record.getMessage()]
-    (end,) = [record for record in caplog.records if "300 of 300 samples failed" in record.getMessage()]
-    assert line.created < end.created - 0.1
-    assert line.getMessage().startswith(f"{server.url}/v1/score") and re.search(LIMIT, line.getMessage())
+        clock.expire(lambda: reasons(300), lambda: SAID in caplog.text)
+    (line,) = [message for message in caplog.messages if SAID in message]
+    (end,) = [message for message in caplog.messages if "300 of 300 samples failed" in message]
+    assert caplog.messages.index(line) < caplog.messages.index(end)
+    assert line.startswith(f"{server.url}/v1/score") and re.search(WAITS, line)
 
 
 @pytest.mark.nightly
 def test_silence_is_said_after_three_seconds(
-    server: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: FaultServer, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A server that accepts connections and sends nothing is in the log while the samples still wait."""
-    assert_silence_is_said(server, monkeypatch, caplog, timeout=6.0, seconds="[345]")
+    assert 3 <= seconds_of_silence(server, clock, monkeypatch, caplog)
 
 
 def test_silence_is_said(
-    soon: None, server: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: FaultServer, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The same with a server whose silence is noticed and logged sooner."""
     monkeypatch.setattr(endpoint, "PROBE_AFTER", 0.1)
     monkeypatch.setattr(endpoint, "LOG_AFTER", 0.1)
-    assert_silence_is_said(server, monkeypatch, caplog, timeout=0.8, seconds="[01]")
+    assert 0 <= seconds_of_silence(server, clock, monkeypatch, caplog)
 
 
-def assert_silence_is_said(
-    server: FaultServer,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    timeout: float,
-    seconds: str,
-) -> None:
-    """Score samples that a server never answers, and compare the log with the server's silence."""
-    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 60.0)
+def seconds_of_silence(
+    server: FaultServer, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> int:
+    """Score samples that a server never answers, and return the seconds after which the log tells of its silence."""
+    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", NEVER)
     assert "ok" == score([Request("math", "warm")])[0].status
     server.freeze()
     caplog.clear()  # on a busy machine that answer, too, may have been slow enough to be logged
     with caplog.at_level(logging.WARNING, "rewardstack"):
-        reasons(timeout=timeout)
-    line, _ = [record.getMessage() for record in caplog.records]
-    assert re.fullmatch(f"{server.url}: no answer even to GET /health; unavailable for {seconds} s, {LIMIT}", line)
+        clock.expire(reasons, lambda: SAID in caplog.text)
+    line, _ = caplog.messages
+    said = re.fullmatch(rf"{server.url}: no answer even to GET /health; unavailable for (\d+) s, {WAITS}", line)
+    assert said, line
+    return int(said[1])
 
 
 async def test_incidents(soon: None, caplog: pytest.LogCaptureFixture) -> None:
@@ -189,7 +199,7 @@ def test_scripts_try_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     from tests import test_server_connectivity as embeddings
 
     for script in (embeddings, judges):
-        monkeypatch.setattr(script, "BRIEF", 0.2)
+        monkeypatch.setattr(script, "BRIEF", 0.2)  # expires: the port is closed
     url = f"http://127.0.0.1:{free_port()}"
     assert len(embeddings.CHECKS) == embeddings.check_all(embeddings.Server(url, ""))
     assert [*judges.SECTIONS] == judges.try_all(judges.Judge(url, samples=2, injections=2))

@@ -135,7 +135,8 @@ def test_part_whose_server_is_gone(server: FaultServer, on_part_error: str, outc
     assert 9.0 == score([Request("math", solution)])[0].value
     server.kill()
     register_route("mine", {"sum": ["math", "gsm8k"], "on_part_error": on_part_error})
-    (one,) = score([Request("mine", solution, None, {"timeout": 0.3})], on_error="none")
+    missed = {"timeout": 0.3}  # expires: the server is gone
+    (one,) = score([Request("mine", solution, None, missed)], on_error="none")
     assert outcome == (one.value, one.status)
     assert one.reason.startswith("gsm8k: ")
 
@@ -156,7 +157,8 @@ def test_server_that_fails(monkeypatch: pytest.MonkeyPatch, table: Table) -> Non
         with table.case(f"{mode} {kind}"), fault_server() as server:
             monkeypatch.setenv("REWARD_SERVER_URL", server.url)
             server.set(mode=mode)
-            (one,) = score([Request(kind, f"{mode} {kind}", None, {"timeout": 0.3})], on_error="none")
+            missed = {"timeout": 0.3}  # expires where the fault is not final
+            (one,) = score([Request(kind, f"{mode} {kind}", None, missed)], on_error="none")
             assert (None, "failed") == (one.value, one.status)
 
 
@@ -198,5 +200,5 @@ def test_limit_of_a_call(server: FaultServer, spec: dict[str, Any]) -> None:
     """The call's own timeout holds for all parts together: what the first has used the second does not have."""
     server.set(delay=0.3)
     register_route("mine", spec)
-    (one,) = score([Request("mine", f"limited: {spec}")], timeout=0.5)
+    (one,) = score([Request("mine", f"limited: {spec}")], timeout=0.5)  # expires: both parts together take longer
     assert "failed" == one.status

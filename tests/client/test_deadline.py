@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import re
+from collections.abc import Iterator
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,7 +19,10 @@ from rewardstack.core import deadline
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.pipeline.scorer import Context
-from tests.support.servers import FaultServer
+from rewardstack.transport import endpoint
+from rewardstack.transport.limiter import FAILURES_TO_OPEN
+from tests.support.clock import Clock
+from tests.support.threaded import serving
 
 
 class Time:
@@ -101,37 +107,37 @@ def test_queue_that_made_no_progress_lately(time: Time) -> None:
 
 def test_shared_deadline_lasts_for_the_most_patient(time: Time) -> None:
     """A shared call has the most patient waiter's timeout, limit and time left."""
-    shared = SharedDeadline(Deadline(1), Deadline(5, limit=4), Deadline(3, limit=10))
-    assert (5, 4, float("inf")) == (shared.timeout, shared.remaining(), shared.attempt_bounds[1])
+    shared = SharedDeadline(Deadline(10), Deadline(50, limit=40), Deadline(30, limit=100))
+    assert (50, 40, float("inf")) == (shared.timeout, shared.remaining(), shared.attempt_bounds[1])
 
 
 def test_progress_of_a_shared_call(time: Time) -> None:
     """When the shared call is sent, everyone's timeout restarts."""
-    impatient, patient = Deadline(1), Deadline(5)
+    impatient, patient = Deadline(10), Deadline(50)
     shared = SharedDeadline(impatient, patient)
-    time.now += 3
+    time.now += 30
     shared.start_attempt()
-    assert (1, 5) == (impatient.remaining(), patient.remaining())
+    assert (10, 50) == (impatient.remaining(), patient.remaining())
 
 
 def test_joining_lengthens_an_attempt(time: Time) -> None:
     """An attempt in flight may take as long as the longest timeout of those who joined since it was sent."""
-    shared = SharedDeadline(Deadline(2, limit=9))
+    shared = SharedDeadline(Deadline(20, limit=90))
     attempt = shared.start_attempt()
-    time.now += 1
-    shared.merge(SharedDeadline(Deadline(5, limit=3)))
-    assert 4 == attempt.remaining()
+    time.now += 10
+    shared.merge(SharedDeadline(Deadline(50, limit=30)))
+    assert 40 == attempt.remaining()
 
 
 def test_late_comer_waits_in_the_same_queue(time: Time) -> None:
     """Who joins while the call waits for its turn gains from the service's progress, and stops to when it is over."""
-    first, second = Deadline(5), Deadline(2)
+    first, second = Deadline(50), Deadline(20)
     shared = SharedDeadline(first)
     with shared.in_queue(time):
         shared.join(second)
-        time.last_progress = time.now + 4
-        assert (9, 6) == (first.remaining(), second.remaining())
-    assert (5, 2) == (first.remaining(), second.remaining())
+        time.last_progress = time.now + 40
+        assert (90, 60) == (first.remaining(), second.remaining())
+    assert (50, 20) == (first.remaining(), second.remaining())
 
 
 def test_queue_is_left_after_an_error(time: Time) -> None:
@@ -156,20 +162,51 @@ def test_joining_twice(time: Time) -> None:
     assert 5 == one.remaining()
 
 
-def test_batch_behind_itself(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch that takes longer than a sample's timeout, but progresses, is scored to the end."""
+@pytest.fixture
+def slow_server(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A reward server that takes 20 s by the client's clock for each batch, and that gets one at a time."""
+
+    class Slow(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._reply({"reward_types": {"math": {"fingerprint": "f", "fields": []}}})
+
+        def do_POST(self) -> None:
+            items = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["items"]
+            clock.forward(20)
+            self._reply({"scores": [{"value": 1.0, "status": "ok", "reason": ""} for _ in items]})
+
+        def _reply(self, record: Any) -> None:
+            data = json.dumps(record).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            """Print nothing."""
+
+    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)
+    monkeypatch.setattr(endpoint, "PROBE_AFTER", 3600.0)
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
-    server.set(delay=0.14)
-    scores = score([Request("math", f"behind itself {at}", "1", {"timeout": 0.8}) for at in range(64 * 6)])
+    with serving(Slow) as url:
+        monkeypatch.setenv("REWARD_SERVER_URL", url)
+        yield
+
+
+@pytest.mark.usefixtures("slow_server")
+def test_batch_behind_itself() -> None:
+    """A batch that takes longer than a sample's timeout, but progresses, is scored to the end."""
+    scores = score([Request("math", f"behind itself {at}", "1", {"timeout": 70}) for at in range(64 * 6)])
     assert {"ok"} == {one.status for one in scores}
 
 
-def test_limit_of_a_call(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("slow_server")
+def test_limit_of_a_call() -> None:
     """The call's own timeout ends such a batch all the same; what was scored by then stays scored."""
-    monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
-    server.set(delay=0.14)
-    requests = [Request("math", f"limited {at}", "1", {"timeout": 0.8}) for at in range(64 * 6)]
-    statuses = [one.status for one in score(requests, timeout=0.7)]
+    requests = [Request("math", f"limited {at}", "1", {"timeout": 70}) for at in range(64 * 6)]
+    statuses = [one.status for one in score(requests, timeout=70)]
     assert {"ok", "failed"} == set(statuses)
     assert "ok" == statuses[0] and "failed" == statuses[-1]
 
@@ -183,20 +220,21 @@ async def test_header(monkeypatch: pytest.MonkeyPatch) -> None:
         handlers.add(asyncio.current_task())
         with suppress(asyncio.IncompleteReadError):
             heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        if len(heads) > FAILURES_TO_OPEN:  # the circuit has been open, so some time has passed
+            writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
         writer.close()
         with suppress(ConnectionError):
             await writer.wait_closed()
 
     listener = await asyncio.start_server(answer, "127.0.0.1", 0)
     monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}")
-    await ascore([Request("math", "with a header", "1", {"timeout": 9})], timeout=2)
-    await asyncio.sleep(0.1)  # the last connection is still being taken, or left
+    await ascore([Request("math", "with a header", "1", {"timeout": 90})], timeout=60)
     listener.close()
     await asyncio.wait([handler for handler in handlers if handler is not None])
     heads = [head for head in heads if not head.startswith("GET /health")]  # nobody waits for a probe
     left = [int(match.group(1)) for head in heads if (match := re.search(f"(?im)^{deadline.HEADER}: ([0-9]+)", head))]
     assert len(heads) == len(left) > 1
-    assert 2000 >= left[0] > left[-1] > 0
+    assert 60_000 >= left[0] > left[-1] > 0
 
 
 @pytest.mark.parametrize("seconds", [1e-9, 0.5, 1, 86_400])
@@ -234,7 +272,7 @@ async def test_a_cancellation_at_the_moment_of_the_result_is_not_lost() -> None:
 
     work = asyncio.get_running_loop().create_future()
     with pytest.raises(asyncio.TimeoutError):
-        await run_with_timeout(0.001, work)
+        await run_with_timeout(0.001, work)  # expires: the work never ends
     assert work.cancelled()
 
 

@@ -17,24 +17,20 @@ LONG = 60.0
 
 
 class Server:
-    """Answers with how often it was asked, after a while, once it is open."""
+    """Answers with how often it was asked, after a moment, once it is open."""
 
     def __init__(self) -> None:
         self.asked = 0
-        self.seconds = 0.02
         self.open = asyncio.Event()
         self.open.set()
         self.fault: RewardstackError | None = None
 
     async def ask(self, deadline: SharedDeadline) -> int:
-        """As `Discovery.find` calls it: hangs no longer than the deadline lasts."""
+        """As `Discovery.find` calls it."""
         self.asked += 1
         mine = self.asked
-        left = deadline.remaining()
-        await asyncio.sleep(min(self.seconds, left))
+        await asyncio.sleep(0)
         await self.open.wait()
-        if self.seconds > left:
-            raise DeadlineError("no answer in time")
         if self.fault is not None:
             raise self.fault
         return mine
@@ -60,14 +56,22 @@ async def test_asked_together_and_once() -> None:
 async def test_each_waits_as_long_as_it_can() -> None:
     """Who has less time than the one who asked gives up alone; who has more asks again."""
     server, said = Server(), Discovery[str, int]()
-    server.seconds = 0.3
+    server.open.clear()
+    first, patient = (asyncio.create_task(said.find("a", server.ask, deadline())) for _ in range(2))
+    while not server.asked:
+        await asyncio.sleep(0)
+    with pytest.raises(DeadlineError, match="no answer in time"):
+        await said.find("a", server.ask, deadline(0.1))  # expires: the server is not open
 
-    found = await asyncio.gather(
-        *(said.find("a", server.ask, deadline(seconds)) for seconds in (0.2, 0.1, LONG)), return_exceptions=True
-    )
+    server.fault = DeadlineError("the first one's time is up")
+    server.open.set()
+    server.open.clear()  # lets the first one's question go, and holds the next
+    with pytest.raises(DeadlineError, match="the first one's time is up"):
+        await first
+    server.fault = None
+    server.open.set()
 
-    assert [DeadlineError, DeadlineError, int] == [type(one) for one in found]
-    assert 2 == server.asked
+    assert (2, 2) == (await patient, server.asked)
 
 
 async def test_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,8 +93,8 @@ async def test_what_was_said_holds(monkeypatch: pytest.MonkeyPatch, fault: str) 
     server, said = Server(), Discovery[str, int]()
     await said.find("a", server.ask, deadline())
     monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
-    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.1)
-    server.seconds, server.fault = 0.0, FAULTS[fault]
+    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.1)  # expires: the slow server is not open
+    server.fault = FAULTS[fault]
     if fault == "slow":
         server.open.clear()
 
@@ -110,11 +114,15 @@ async def test_nobody_waits_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
     await said.find("a", server.ask, deadline())
     monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
-    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.05)
-    server.seconds, server.fault = 0.2, UnreachableError("gone")
+    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.05)  # expires: the server is not open
+    server.fault = UnreachableError("gone")
+    server.open.clear()
 
     assert 1 == await said.find("a", server.ask, deadline())
-    await asyncio.sleep(0.3)
+    server.open.set()
+    while said._requests:
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
     gc.collect()
 
     assert not faults

@@ -148,7 +148,7 @@ def environment() -> dict[str, str]:
 def test_callers(text: str, tmp_path: Path, environment: dict[str, str]) -> None:
     """Every caller gets the right score, and each process says once that rules run in it."""
     done = subprocess.run(
-        command(text, tmp_path), env=environment, capture_output=True, text=True, timeout=120, check=False
+        command(text, tmp_path), env=environment, capture_output=True, text=True, timeout=240, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
     lines = done.stderr.splitlines()
@@ -168,7 +168,7 @@ def test_isolated_processes_are_fresh(tmp_path: Path, environment: dict[str, str
     """
     environment["REWARD_FUNCTIONS"] = str(tmp_path / "own.py")
     done = subprocess.run(
-        command(text, tmp_path), env=environment, capture_output=True, text=True, timeout=120, check=False
+        command(text, tmp_path), env=environment, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.stdout.strip() == "done", done.stderr
 
@@ -192,7 +192,7 @@ def test_files_of_the_working_folder(tmp_path: Path, environment: dict[str, str]
     """
     environment["REWARD_FUNCTIONS"] = str(work / "own.py")
     done = subprocess.run(
-        command(text, tmp_path), cwd=work, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command(text, tmp_path), cwd=work, env=environment, capture_output=True, text=True, timeout=240, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
 

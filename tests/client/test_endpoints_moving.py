@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from tests.client.conftest import Script
 from tests.client.embedding.conftest import STAND_IN
 from tests.client.judge.conftest import FAKE_JUDGE
 from tests.rules.conftest import RewardServer, running
+from tests.support.clock import LIMIT, Clock, known
 from tests.support.endpoints import write_endpoints
 from tests.support.servers import FAULT_SERVER, FaultServer
 from tests.support.waiting import eventually
@@ -39,7 +39,8 @@ Serve = Callable[[Path], FaultServer]
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the file is to be, which `REWARDSTACK_ENDPOINTS` names."""
+    """Where the file is to be, which `REWARDSTACK_ENDPOINTS` names; a slow answer causes no hedge."""
+    monkeypatch.setattr(endpoint, "MIN_STUCK", 60.0)
     monkeypatch.setenv("REWARD_CACHE", "off")
     monkeypatch.setenv(VARIABLE, str(path := tmp_path / "endpoints.json"))
     return path
@@ -90,7 +91,7 @@ def test_moves_in_mid_run(
 ) -> None:
     """A server is replaced while slow samples are in flight and more wait for a slot: all are ok."""
     monkeypatch.setattr(endpoint, "PROBE_AFTER", 0.5)
-    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 1.0)
+    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 1.0)  # expires where the old one hangs; the new one is asked again
     (tmp_path / "routes.toml").write_text(NAMED)
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.toml"))
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "4")
@@ -107,17 +108,24 @@ def test_moves_in_mid_run(
     assert keys == ({"Bearer new"} if script == FAKE_JUDGE else set())
 
 
-@pytest.mark.nightly
-def test_full_timeout_at_the_new_server(file: Path, serve: Serve) -> None:
+def test_full_timeout_at_the_new_server(
+    file: Path, serve: Serve, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A sample that spent most of its timeout on the old server has the full timeout at the new one."""
+    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)
+    monkeypatch.setattr(endpoint, "PROBE_AFTER", 3600.0)
     old, new = serve(FAULT_SERVER), serve(FAULT_SERVER)
     write_endpoints(file, {"REWARD_SERVER_URL": old.url})
     assert statuses(score(samples("math", 1))) == {"ok"}
     old.kill()
-    new.set(delay=4.0)
-    with scoring(samples("math", timeout=6.0)) as scores:
-        time.sleep(4.0)
+    new.set(mode="hold")
+    with scoring(samples("math", timeout=90)) as scores:
+        eventually(lambda: "connection refused" in known())
+        clock.forward(60)
         write_endpoints(file, {"REWARD_SERVER_URL": new.url})
+        eventually(lambda: new.stats()["requests"] == SAMPLES / 64)
+        clock.forward(60)
+        new.set(mode="ok")
     assert statuses(scores) == {"ok"}
 
 
@@ -162,7 +170,7 @@ def test_named_no_more(file: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
     server = serve(FAULT_SERVER)
     server.set(delay=0.6)
     write_endpoints(file, {"REWARD_SERVER_URL": server.url})
-    with scoring(samples("math", 3 * 64, timeout=2.4)) as scores:
+    with scoring(samples("math", 3 * 64)) as scores:
         eventually(lambda: server.stats()["requests"])
         write_endpoints(file)
     assert statuses(scores) == {"ok"}
@@ -179,19 +187,22 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
         yield one
 
 
-def test_the_next_jobs_key(file: Path, keyed: RewardServer) -> None:
+def test_the_next_jobs_key(file: Path, keyed: RewardServer, clock: Clock) -> None:
     """A server that takes another key than the file has yet, as the next job's at the same address, is waited for."""
     write_endpoints(file, {"REWARD_SERVER_URL": keyed.url, "REWARD_SERVER_API_KEY": "of-the-last-job"})
     with scoring([Request("gsm8k", f"#### {at}", f"{at}") for at in range(SAMPLES)]) as scores:
-        time.sleep(2.0)
+        eventually(lambda: "does not accept the key" in known())
         write_endpoints(file, {"REWARD_SERVER_URL": keyed.url, "REWARD_SERVER_API_KEY": "key-of-the-next-job"})
     assert statuses(scores) == {"ok"} and {one.value for one in scores} == {1.0}
 
 
-def test_a_key_that_is_wrong_for_good(file: Path, keyed: RewardServer) -> None:
+def test_a_key_that_is_wrong_for_good(file: Path, keyed: RewardServer, clock: Clock) -> None:
     """Where the file's key stays one that the server does not take, the reason says so, without the key."""
     write_endpoints(file, {"REWARD_SERVER_URL": keyed.url, "REWARD_SERVER_API_KEY": "hush"})
-    [found] = score([Request("gsm8k", "#### 1", "1", {"timeout": 2.0})], on_error="none")
+    [found] = clock.expire(
+        lambda: score([Request("gsm8k", "#### 1", "1", {"timeout": LIMIT})], on_error="none"),
+        lambda: "does not accept the key" in known(),
+    )
     assert found.status == "failed" and "hush" not in found.reason
     assert "401" in found.reason and f"the server does not accept the key in {VARIABLE}" in found.reason
 
@@ -232,7 +243,9 @@ FORK = """
     child = os.fork()
     if child:
         write_endpoints(Path({file!r}), {{"REWARD_SERVER_URL": {new!r}}})
-    time.sleep(1.5)
+    while {new!r} not in Path({file!r}).read_text():
+        time.sleep(0.01)
+    time.sleep(1.5)  # the file is looked at once a second
     scored("child" if child == 0 else "parent")
     if child == 0:
         sys.exit(0)

@@ -13,7 +13,7 @@ from rewardstack import Request, client, register_route, score
 from rewardstack.core.steps import Step, read_steps
 from rewardstack.errors import UnknownSourceError
 from tests.support.explaining import explained, named
-from tests.support.servers import FaultServer, Redis
+from tests.support.servers import FaultServer, Redis, free_port
 from tests.support.waiting import eventually
 
 RIGHT = Request("gsm8k", "#### 42", "42")
@@ -71,8 +71,8 @@ def test_a_setting_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_service_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a service does not answer, its exchange and the step that needed it have the error."""
-    monkeypatch.setenv("REWARD_SERVER_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "0.3")
+    monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("REWARD_SERVER_REFUSED_TIMEOUT", "0.3")  # expires: nothing listens there
     found = explained(RIGHT)
     [key], [exchange, *_] = named(found.steps, "key"), named(found.steps, "exchange")
     assert key["error"] and exchange["error"] and exchange["request"] == "GET /v1/reward_types"

@@ -46,17 +46,17 @@ FORK_WHILE_LOADING = """
         def find_spec(self, name, path, target=None):
             if name == "rewardstack.pipeline.pipeline" and threading.current_thread() is not threading.main_thread():
                 loading.set()
-                forking.wait(10)
+                forking.wait(60)
                 time.sleep(0.2)
 
     sys.meta_path.insert(0, Slow())
     first = threading.Thread(target=rewardstack.compute_score, args=("math", "a"))
     first.start()
-    loading.wait(10)
+    assert loading.wait(60)
     forking.set()
     child = os.fork()
     if child == 0:
-        signal.alarm(10)
+        signal.alarm(60)
         os._exit(0 if rewardstack.compute_score("math", "abc") == 3.0 else 1)
     first.join()
     assert os.waitpid(child, 0)[1] == 0

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
-from rewardstack import acompute_score, compute_score
+from rewardstack import Request, acompute_score, compute_score, score
+from rewardstack.core.batching import Batcher
 from rewardstack.core.event_loop import loop_thread
 from rewardstack.errors import LoopError
+from rewardstack.pipeline import stages
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer
-from tests.support.waiters import impatient_and_patient
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
 
-def test_64_threads(server: FaultServer) -> None:
+def test_64_threads(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """64 threads score one sample at a time; each gets its own scores, and requests are shared among them."""
+    monkeypatch.setattr(stages, "Batcher", partial(Batcher, window=60.0))  # however slowly they come
     results: dict[int, list[float | None]] = {}
 
     def work(thread: int) -> None:
@@ -52,7 +57,7 @@ def test_on_our_own_loop_raises(server: FaultServer) -> None:
         return value
 
     with pytest.raises(LoopError, match="async version"):
-        asyncio.run_coroutine_threadsafe(call(), loop_thread().loop).result(5)
+        asyncio.run_coroutine_threadsafe(call(), loop_thread().loop).result(60)
 
 
 def test_async_twin_on_our_own_loop(server: FaultServer) -> None:
@@ -62,22 +67,27 @@ def test_async_twin_on_our_own_loop(server: FaultServer) -> None:
         value: float | None = await acompute_score("math", "abc")
         return value
 
-    assert 3.0 == asyncio.run_coroutine_threadsafe(call(), loop_thread().loop).result(5)
+    assert 3.0 == asyncio.run_coroutine_threadsafe(call(), loop_thread().loop).result(60)
 
 
 def test_exit_with_a_hung_server(server: FaultServer, run_script: Script) -> None:
     """The interpreter exits although a server and a name server hang, and says nothing."""
     server.set(mode="hang")
     out = run_script("""
-        import threading, time
+        import json, os, threading, time, urllib.request
         from rewardstack import compute_score
-        import rewardstack.transport.http as resolver
+        from rewardstack.transport import endpoint, http
 
-        resolver._look_up = lambda *names: time.sleep(3600)
+        asked = threading.Event()
+        endpoint.LOG_AFTER = 3600.0
+        http._look_up = lambda *names: asked.set() or time.sleep(3600)
         info = {"server_url": "http://names.invalid:6000"}
         threading.Thread(target=compute_score, args=("math", "abc"), daemon=True).start()
         threading.Thread(target=compute_score, args=("math", "abc", None, info), daemon=True).start()
-        time.sleep(0.5)
+        assert asked.wait(60)
+        stats = os.environ["REWARD_SERVER_URL"] + "/_stats"
+        while json.load(urllib.request.urlopen(stats)).get("requests", 0) < 1:
+            time.sleep(0.05)
         print("exits")
     """)
     assert out == "exits"
@@ -105,8 +115,17 @@ def test_a_call_at_exit_is_an_error(server: FaultServer, run_script: Script) -> 
 
 def test_two_waiters_on_one_call(server: FaultServer) -> None:
     """Of two who wait for one call, the impatient one fails before the reply and the patient one gets the score."""
+
+    def status(timeout: float) -> str:
+        return score([Request("math", "shared", "1", {"timeout": timeout})])[0].status
+
     server.set(mode="hold")
-    assert ("failed", "ok") == impatient_and_patient("math", release=lambda: server.set(mode="ok"))
+    with ThreadPoolExecutor(1) as pool:
+        patient = pool.submit(status, 60.0)
+        eventually(lambda: server.stats()["requests"])
+        assert "failed" == status(0.5)  # expires: the server holds its reply
+        server.set(mode="ok")
+        assert "ok" == patient.result()
     assert 1 == server.stats()["requests"]
 
 

@@ -10,6 +10,7 @@ import pytest
 from rewardstack import compute_score
 from rewardstack.pipeline import missing
 from rewardstack.pipeline.missing import IMMEDIATE
+from rewardstack.score import MISSING_LOG
 from tests.support.servers import free_port
 from tests.support.waiting import eventually
 
@@ -18,8 +19,13 @@ from tests.support.waiting import eventually
 def away(needs_process: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """A reward server that is not there, and a log that is captured."""
     monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "0.5")
+    monkeypatch.setenv("REWARD_SERVER_REFUSED_TIMEOUT", "0.5")  # expires
     caplog.set_level(logging.WARNING, "rewardstack.pipeline")
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The warnings about samples; that the server has been away for seconds is another one."""
+    return [one.getMessage() for one in caplog.records if one.name == MISSING_LOG]
 
 
 def fail(count: int) -> None:
@@ -32,15 +38,13 @@ def fail(count: int) -> None:
 def test_repeated_warnings_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
     """The first calls of an outage are logged at once, the others of the minute together, with their count."""
     fail(100)
-    first = len(caplog.messages)  # "no answer in time", then "failing fast"
-    assert IMMEDIATE <= first <= 3 * IMMEDIATE and all(
-        "1 of 1 samples failed; first error: " in line for line in caplog.messages
-    )
+    first = warnings(caplog)  # "no answer in time", then "failing fast"
+    assert IMMEDIATE <= len(first) <= 3 * IMMEDIATE
+    assert all("1 of 1 samples failed; first error: " in line for line in first)
     missing.missing_warnings.log_repeats(float("inf"))
-    counted = [int(line.split(": ")[1].split()[0]) for line in caplog.messages[first:]]
-    assert sum(counted) == 100 - first and all(
-        " more samples failed within 60 s; " in line for line in caplog.messages[first:]
-    )
+    later = warnings(caplog)[len(first) :]
+    assert sum(int(line.split(": ")[1].split()[0]) for line in later) == 100 - len(first)
+    assert all(" more samples failed within 60 s; " in line for line in later)
 
 
 @pytest.mark.usefixtures("away")
@@ -50,4 +54,4 @@ def test_what_was_counted_is_logged_by_itself(
     """What was counted is logged when its minute ends, although no further call is made."""
     monkeypatch.setattr(missing, "PERIOD", 3.0)
     fail(64)
-    eventually(lambda: any(" more samples failed within 3 s; " in line for line in caplog.messages))
+    eventually(lambda: any(" more samples failed within 3 s; " in line for line in warnings(caplog)))

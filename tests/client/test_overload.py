@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -12,11 +13,18 @@ from rewardstack import Request, Score, score
 from rewardstack.transport import endpoint
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, fault_server, free_port
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
 SAMPLES = 640
 Change = Callable[[FaultServer], None]
+
+
+@pytest.fixture
+def no_hedges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No request is sent a second time because the machine is slow."""
+    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)
 
 
 def requests(label: str, **extra: object) -> list[Request]:
@@ -38,7 +46,7 @@ def statuses(scores: list[Score]) -> set[str]:
 
 @pytest.mark.parametrize("seconds", [2, pytest.param(10, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("refusal", [429, 503])
-def test_seconds_of_refusals(server: FaultServer, refusal: int, seconds: int) -> None:
+def test_seconds_of_refusals(server: FaultServer, no_hedges: None, refusal: int, seconds: int) -> None:
     """Seconds of 429 or 503 under a deadline of 60 s leave every sample `ok`, with hardly an attempt wasted."""
     score([Request("math", "warm")])
     server.set(mode=str(refusal))
@@ -71,14 +79,15 @@ def test_refusals_for_now(server: FaultServer, refusal: int) -> None:
 def test_retry_after_is_honored(server: FaultServer) -> None:
     """A server that asks for three seconds is left alone for three seconds."""
     score([Request("math", "warm")])
+    before = len(server.stats()["arrivals"])
     server.set(mode="503", headers={"Retry-After": "3"})
-    after(0.5, lambda: server.set(mode="ok")).join()
-    before = time.monotonic()
-    server.set(mode="503")
-    timer = after(0.5, lambda: server.set(mode="ok"))
-    assert {"ok"} == statuses(score([Request("math", "patient")]))
-    timer.join()
-    assert time.monotonic() - before >= 3
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(score, [Request("math", "patient")])
+        eventually(lambda: len(server.stats()["arrivals"]) > before)
+        server.set(mode="ok")
+        assert {"ok"} == statuses(running.result())
+    refused, again, *_ = server.stats()["arrivals"][before:]
+    assert again >= refused + 3
 
 
 def test_retry_after_beyond_the_deadline(server: FaultServer) -> None:
@@ -132,7 +141,6 @@ def test_attempts_in_an_outage(server: FaultServer, begin: Change, end: Change, 
 def test_one_of_two_urls(server: FaultServer, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """With one of two URLs dead, stopped or refusing, every sample is `ok`."""
     monkeypatch.setattr(endpoint, "PROBE_AFTER", 0.5)
-    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 1.0)
     with fault_server() as other:
         monkeypatch.setenv("REWARD_SERVER_URL", f"{other.url},{server.url}")
         score(requests("both"))
@@ -151,26 +159,33 @@ def test_url_that_dies_in_mid_run(server: FaultServer, monkeypatch: pytest.Monke
     with fault_server() as other:
         monkeypatch.setenv("REWARD_SERVER_URL", f"{other.url},{server.url}")
         score([Request("math", "warm")])
-        server.set(delay=0.5)
-        other.set(delay=0.5)
-        timer = after(0.2, other.kill)
-        assert {"ok"} == statuses(score(requests("mid-run")))
-        timer.join()
+        before = other.stats()["requests"]
+        other.set(mode="hold")
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(score, requests("mid-run"))
+            eventually(lambda: other.stats()["requests"] > before)
+            other.kill()
+            assert {"ok"} == statuses(running.result())
 
 
 def test_circuit_closes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is away fails its samples in their time; when it comes back the next ones are scored."""
     port = free_port()
     monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{port}")
-    (one,) = score([Request("math", "away", "1", {"timeout": 1.0})])
-    assert ("failed", 0.0) == (one.status, one.value) and "Connect" in one.reason
+
+    def tells_why() -> bool:
+        (one,) = score([Request("math", "away", "1", {"timeout": 1.0})])  # expires
+        assert ("failed", 0.0) == (one.status, one.value)
+        return "Connect" in one.reason
+
+    eventually(tells_why)
     with fault_server(port):
         (one,) = score([Request("math", "back")])
         assert "ok" == one.status
 
 
 @pytest.mark.parametrize("fault", ["500", "garbage", "short", "nan"])
-def test_server_that_answers_wrongly(server: FaultServer, fault: str) -> None:
+def test_server_that_answers_wrongly(server: FaultServer, no_hedges: None, fault: str) -> None:
     """An answer that is none is tried again a few times out of a budget, then the sample is `failed`, never a score."""
     server.set(mode=fault)
     scores = score(requests(fault))
@@ -183,22 +198,28 @@ def test_server_that_answers_wrongly(server: FaultServer, fault: str) -> None:
 def test_large_batch_does_not_time_out_behind_itself(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples that wait for their turn while the service makes progress do not run out of time."""
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
-    server.set(delay=0.3)
-    scores = score(requests("queue", timeout=1.5))
+    server.set(delay=0.55)  # ten requests, one after another, take longer than the timeout
+    scores = score(requests("queue", timeout=5))
     assert {"ok"} == statuses(scores)
 
 
 def test_deadline_while_a_gateway_is_looked_for(server: FaultServer) -> None:
     """A deadline that comes after the refusal, while the client asks whether a gateway refused, ends as a failure."""
-    server.set(mode="529", delay=0.3, gateway_delay=60.0)
-    [one] = score([Request("math", "late", "1", {"timeout": 0.6})])
-    assert one.status == "failed" and "529" in one.reason
+    score([Request("math", "warm")])
+    server.set(mode="529", gateway_delay=3600.0)
+
+    def tells_why() -> bool:
+        [one] = score([Request("math", "late", "1", {"timeout": 0.6})])  # expires
+        assert one.status == "failed"
+        return "529" in one.reason
+
+    eventually(tells_why)
 
 
 def test_limit_of_a_call(server: FaultServer) -> None:
     """The call's own limit ends it, whatever the service does."""
     server.set(mode="hang")
-    assert {"failed"} == {one.status for one in score(requests("limit", timeout=3600), timeout=0.5)}
+    assert {"failed"} == {one.status for one in score(requests("limit", timeout=3600), timeout=0.5)}  # expires
 
 
 FEW_DESCRIPTORS = """
@@ -208,6 +229,7 @@ FEW_DESCRIPTORS = """
     warnings = []
     handler = logging.Handler()
     handler.emit = lambda record: warnings.append(record.getMessage())
+    handler.addFilter(lambda record: not record.name.startswith("rewardstack.transport"))  # the server may be slow
     logging.getLogger("rewardstack").addHandler(handler)
     resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))
     for label in ("a", "b"):
@@ -220,6 +242,6 @@ FEW_DESCRIPTORS = """
 def test_few_file_descriptors(server: FaultServer, run_script: Script) -> None:
     """Where few files may be open, fewer connections are made, with one warning that says how to raise the limit."""
     server.set(delay=0.02)
-    out = run_script(FEW_DESCRIPTORS)
+    out = run_script(FEW_DESCRIPTORS, timeout=240)
     assert out.startswith("1 only ") and "ulimit -n" in out
     assert 0 < server.stats()["max_concurrent"] <= 90 - 64

@@ -39,7 +39,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def refusing() -> Iterator[str]:
-    """A proxy that answers every request with a page that says 503."""
+    """A proxy that answers every request with a page that says 503, and to come back tomorrow."""
 
     class Refusing(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -47,6 +47,7 @@ def refusing() -> Iterator[str]:
             self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(503)
             self.send_header("Content-Length", str(len(page)))
+            self.send_header("Retry-After", "86400")
             self.end_headers()
             self.wfile.write(page)
 
@@ -119,7 +120,8 @@ def test_the_way_to_a_samples_own_server(monkeypatch: pytest.MonkeyPatch) -> Non
     """A proxy that cannot be used on the way to a sample's own server leaves that sample without a score, no other."""
     monkeypatch.setenv("HTTP_PROXY", "socks5://proxy.example:1080")
     urls = ("http://other.example:8080", f"http://127.0.0.1:{free_port()}")
-    texts = [Request("embedding_remote", "a", "a", extra_info={"server_url": url, "timeout": 0.3}) for url in urls]
+    extras = [{"server_url": url, "timeout": 0.3} for url in urls]  # expires
+    texts = [Request("embedding_remote", "a", "a", extra_info=extra) for extra in extras]
     refused, tried = score(texts)
     assert (refused.status, tried.status) == ("unscored", "fallback")
     assert refused.reason.startswith("extra_info.server_url: HTTP_PROXY: socks5:// is not an HTTP proxy")
@@ -148,9 +150,9 @@ def test_align_anythings_client(monkeypatch: pytest.MonkeyPatch, refusing: str) 
     monkeypatch.setenv("http_proxy", refusing)
     place = refusing.partition("@")[2]
     with pytest.raises(ServiceError, match=rf"{REWARDS}/get_reward \(through the proxy http://{place}\) returned 503"):
-        RemoteRewardModel(f"{REWARDS}/get_reward", timeout=2).score(["p"], ["r"])
+        RemoteRewardModel(f"{REWARDS}/get_reward").score(["p"], ["r"])
     with pytest.raises(ServiceError, match=r"http://localhost:\d+/get_reward: connection refused"):
-        RemoteRewardModel(f"http://localhost:{free_port()}/get_reward", timeout=2).score(["p"], ["r"])
+        RemoteRewardModel(f"http://localhost:{free_port()}/get_reward", timeout=5).score(["p"], ["r"])
 
 
 async def _posted() -> bytes:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-import time
 from email.utils import formatdate
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rewardstack.core.wire import BUDGET_HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError
+from rewardstack.transport import message
 from rewardstack.transport.message import Reply, get_body, parse_reply
 from tests.support.table import Table
 
 URL = "http://judge:8000/v1/chat/completions"
+NOW = 1_700_000_000.0
 QUOTA = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
 STATUSES: list[tuple[type[Exception], tuple[int, ...]]] = [
     (OverloadError, (408, 425, 429, 502, 503, 504, *range(520, 525), 529)),
@@ -93,14 +95,14 @@ def test_nothing_left_to_spend() -> None:
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [("7", 7.0), ("0", 0.0), ("", 0.0), ("soon", 0.0), ("a date", 900.0)],
+    [("7", 7.0), ("0", 0.0), ("", 0.0), ("soon", 0.0), (formatdate(NOW + 900, usegmt=True), 900.0)],
 )
-def test_retry_after(header: str, seconds: float) -> None:
+def test_retry_after(header: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The header is a number of seconds or a date; anything else is no wish."""
-    header = formatdate(time.time() + seconds, usegmt=True) if header == "a date" else header
+    monkeypatch.setattr(message, "time", SimpleNamespace(time=lambda: NOW))
     with pytest.raises(OverloadError) as raised:
         get_body(Reply(URL, 503, {"Retry-After": header}, b""))
-    assert raised.value.retry_after == pytest.approx(seconds, abs=2)
+    assert raised.value.retry_after == seconds
 
 
 def test_one_sentence() -> None:

@@ -126,17 +126,16 @@ def test_rewards_of_a_batch(server: FaultServer) -> None:
 def test_rewards_of_a_server_that_is_gone(server: FaultServer) -> None:
     """With the server gone, the keys under `details` are the same, and the failure is told apart from a score of 0."""
     server.kill()
-    details = compute_score("math", "gone", "1", {"timeout": 0.2}, details=True)
+    details = compute_score("math", "gone", "1", {"timeout": 0.2}, details=True)  # expires
     assert (KEYS, 0.0, 1.0, 0.0) == (set(details), details["score"], details["failed"], details["ok"])
 
 
-@pytest.mark.timeout(60)
 def test_remembered_while_its_server_hangs(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A remembered score is read long before its deadline while the server hangs that said long ago what it has."""
-    request = Request("math", "remembered", "1", {"timeout": 300})
+    request = Request("math", "remembered", "1", {"timeout": 3600})
     assert not score([request])[0].cached
     monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
-    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.2)
+    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.2)  # expires
     server.freeze()
     try:
         assert score([request])[0].cached
@@ -154,7 +153,7 @@ def test_unknown_source_scores_nothing(server: FaultServer) -> None:
 class Parted(Scorer[Item]):
     """A scorer whose scores have parts."""
 
-    source, timeout = "rule:parted", 5.0
+    source, timeout = "rule:parted", 60.0
 
     def batch(self, item: Item) -> BatchKey:
         """Eight at a time."""
@@ -234,7 +233,7 @@ async def test_neighbours_do_not_extend_a_deadline() -> None:
     scorer = Waiting()
     pipeline = pipeline_of(scorer)
     patient = asyncio.create_task(scored(pipeline, Item("a")))
-    [late] = await asyncio.wait_for(scored(pipeline, Item("b", (), {"timeout": 0.05})), 5)
+    [late] = await scored(pipeline, Item("b", (), {"timeout": 0.05}))  # expires
     scorer.released.set()
     [found] = await patient
     assert ("failed", "ok") == (late.status, found.status)

@@ -58,7 +58,7 @@ async def test_a_timeout_before_the_first_request() -> None:
     """A timeout that is too short for a single request says so, and what to do."""
     async with one_place() as (service, _, get):
         with pytest.raises(DeadlineError, match="the timeout ended before a request was sent; set a longer timeout"):
-            await get("/hasty", 1e-9)
+            await get("/hasty", 1e-9)  # expires
         assert not service.paths
 
 
@@ -68,7 +68,7 @@ async def test_who_gives_up_is_not_counted() -> None:
         calls = [asyncio.create_task(get(f"/{at}", 60)) for at in range(3)]
         await service.asked.wait()
         assert "2 requests are queued" in pool.cause()
-        hasty = [get("/hasty", 0.2) for _ in range(50)]
+        hasty = [get("/hasty", 0.2) for _ in range(50)]  # expires
         errors = await asyncio.gather(*hasty, return_exceptions=True)
         assert all(isinstance(error, DeadlineError) for error in errors)
         assert "; 2 requests are queued" in pool.cause()

@@ -28,7 +28,7 @@ def sample(program: str, tests: Any, **options: Any) -> dict[str, Any]:
 def attack(source: str, bait: Bait, server: int, **options: Any) -> dict[str, Any]:
     """Return a sample of an attack; its first test passes if the attack works."""
     tests = {"inputs": ["", ""], "outputs": ["BREACH", EXPECTED]}
-    options = {"compare": "tokens", "time_limit": 1, **options}
+    options = {"compare": "tokens", "time_limit": 1, **options}  # expires: many attacks never end
     return sample(PRELUDE + bait.fill(source, server), tests, **options)
 
 

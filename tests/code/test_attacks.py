@@ -11,6 +11,7 @@ from tests.code.cases import attack, in_batches, load, sample
 from tests.code.unconfined import Bait
 from tests.rules.conftest import RewardServer
 from tests.support.table import Table
+from tests.support.waiting import eventually
 
 SMOKE = (
     *("fork", "exec", "read /etc/passwd", "network tcp", "unix socket abstract", "read parent's memory", "write /tmp"),
@@ -53,7 +54,7 @@ def check_attacks(server: RewardServer, bait: Bait, table: Table, rows: list[dic
     with table.case("the server still answers"):
         assert server.score(sample("print(1)", {"inputs": [""], "outputs": ["1"]}))[0]["value"] == 1.0
     with table.case("no process is left"):
-        assert not [one for one in psutil.process_iter(["cmdline"]) if "probe" in str(one.info["cmdline"])]
+        eventually(lambda: not [one for one in psutil.process_iter(["cmdline"]) if "probe" in str(one.info["cmdline"])])
 
 
 def test_attacks_smoke(server: RewardServer, bait: Bait, table: Table) -> None:
@@ -109,7 +110,10 @@ def test_unicode(server: RewardServer) -> None:
 def test_tampering(server: RewardServer, table: Table) -> None:
     """No program that tampers with its tests is paid; the honest one is."""
     rows = load("tampering", "more_tampering")
-    scores = server.score(*(sample(row["source"], ASSERTS, time_limit=1) for row in rows))
+    limits = {"time_limit": 1}  # expires: some never end
+    scores = server.score(
+        *(sample(row["source"], ASSERTS, **({} if row["name"] == "right" else limits)) for row in rows)
+    )
     for row, score in zip(rows, scores, strict=True):
         with table.case(row["name"]):
             assert score["status"] == "ok", score["reason"]

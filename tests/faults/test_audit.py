@@ -11,19 +11,30 @@ import pytest
 import requests
 
 from rewardstack.cache.key import tenant_of
-from tests.jobs.conftest import FUNCTIONS, KEY, KEYS, OTHER_KEY, Site, sample, site
+from tests.jobs.conftest import KEY, KEYS, OTHER_KEY, Site, sample, site
 from tests.jobs.test_documentation import values
 from tests.support.snippets import block
 from tests.support.waiting import eventually
 
 DOCUMENTED: list[Any] = values(block("docs/operations.md", "json", "{"))
 WORDS = "a candidate's own words"
+ENDLESS = """
+import time
+from rewardstack_rules import reward_function
+
+@reward_function
+def endless(response, reference=None):
+    time.sleep(3600)
+"""
 
 
 @pytest.fixture(scope="module")
 def audited(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site with a worker and two keys."""
-    with site(tmp_path_factory.mktemp("audited"), REWARD_SERVER_API_KEYS=KEYS, **FUNCTIONS) as here:
+    folder = tmp_path_factory.mktemp("audited")
+    (folder / "endless.py").write_text(ENDLESS)
+    own: dict[str, Any] = {"REWARD_FUNCTIONS": folder / "endless.py", "VERIFY_TIMEOUT": 3600}
+    with site(folder, REWARD_SERVER_API_KEYS=KEYS, **own) as here:
         here.add_worker()
         yield here
 
@@ -71,7 +82,7 @@ def test_a_job_that_is_scored(audited: Site) -> None:
 
 def test_a_job_that_is_canceled(audited: Site) -> None:
     """Who cancels a job is told once, however often it is done, and not where another key tries."""
-    job_id = audited.submit(*(sample(at, data_source="rule_remote_slow") for at in range(40)), headers=KEY)
+    job_id = audited.submit(*(sample(at, data_source="rule_remote_endless") for at in range(40)), headers=KEY)
     for headers in (OTHER_KEY, KEY | {"X-Request-Id": "the-end"}, KEY):
         requests.delete(f"{audited.server.url}/jobs/{job_id}", headers=headers, timeout=60)
 

@@ -22,6 +22,7 @@ from tests.rules.conftest import RewardServer, running
 from tests.support.dribble import Dribble
 from tests.support.servers import FaultServer
 from tests.support.table import Table
+from tests.support.waiting import eventually
 
 UPSTREAM = Path(__file__).parents[1] / "native/model_upstream.py"
 LENGTH = 60_000_000
@@ -188,11 +189,17 @@ def test_places_of_clients_with_a_key(scene: Scene, service: str) -> None:
 
 def test_places_without_a_key(scene: Scene) -> None:
     """Requests without a valid key are counted too, and told so; those of clients with one are not among them."""
-    with ThreadPoolExecutor(40) as pool:
-        sent = [pool.submit(requests.post, f"{scene.url('rules')}/v1/score", b"{}", timeout=60) for _ in range(40)]
-        statuses = Counter(one.result().status_code for one in sent)
-    assert statuses.keys() == {401, 429}
-    refused = next(one.result() for one in sent if one.result().status_code == 429)
+    replies: list[requests.Response] = []
+
+    def are_too_many() -> bool:
+        with ThreadPoolExecutor(40) as pool:
+            sent = [pool.submit(requests.post, f"{scene.url('rules')}/v1/score", b"{}", timeout=60) for _ in range(40)]
+            replies.extend(one.result() for one in sent)
+        return any(reply.status_code == 429 for reply in replies)
+
+    eventually(are_too_many)
+    assert {reply.status_code for reply in replies} == {401, 429}
+    refused = next(reply for reply in replies if reply.status_code == 429)
     assert (refused.headers["Retry-After"], "without a valid key" in refused.json()["error"]) == ("1", True)
 
 
@@ -208,7 +215,8 @@ def test_wrong_keys_are_slowed(scene: Scene, path: str) -> None:
             sent = [pool.submit(requests.get, url + path, headers=wrong, timeout=60) for _ in range(30)]
             statuses.update(one.result().status_code for one in sent)
     assert statuses.keys() <= {401, 405, 429}
-    assert statuses[401] + statuses[405] <= 21 + 10 * (time.monotonic() - started)
+    most = 21 + 10 * (time.monotonic() - started)
+    assert statuses[401] + statuses[405] <= most
 
 
 def test_no_body_is_stored(scene: Scene) -> None:

@@ -18,21 +18,21 @@ from tests.rules.conftest import clean_environment, running
 from tests.support.waiting import eventually
 
 HEAD = (
-    b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 6000000\r\n\r\n"
+    b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 12000000\r\n\r\n"
 )
 PAUSE = 1.0
 
 
 @contextmanager
 def slow_client(port: int) -> Iterator[None]:
-    """While a client sends a request no faster than it must."""
+    """While a client sends a request hardly faster than it must: it may pause for some seconds itself."""
     stopped = Event()
     with socket.create_connection(("127.0.0.1", port)) as client:
 
         def send() -> None:
             client.sendall(HEAD)
             while not stopped.wait(PAUSE):
-                client.sendall(2 * MIN_RATE * b" ")
+                client.sendall(4 * MIN_RATE * b" ")
 
         sending = Thread(target=send)
         sending.start()

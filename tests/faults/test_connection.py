@@ -46,7 +46,7 @@ def connected(slots: ClientSlots) -> Iterator[tuple[PacedSocket, socket.socket]]
 @pytest.mark.timeout(60)
 def test_a_silence_after_much(pair: tuple[PacedSocket, socket.socket], monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that sent much and then falls silent needs a place soon, not as late as what it sent has earned."""
-    monkeypatch.setattr(http_connection, "SILENCE", 0.1)
+    monkeypatch.setattr(http_connection, "SILENCE", 0.1)  # expires: the client sends nothing
     connection, _ = pair
     connection.start_request(GRACE * FAST_RATE)
     with pytest.raises(OverloadError):

@@ -31,7 +31,7 @@ from rewardstack_rules import reward_function
 
 @reward_function
 def slow(response, reference=None):
-    time.sleep(0.02)
+    time.sleep(0.05)
     return float(response == f"#### {reference}")
 """
 

@@ -37,7 +37,7 @@ def test_what_was_taken_is_finished(own: Site) -> None:
     own.add_worker(REWARD_FUNCTIONS="")
 
     for job_id in taken:
-        assert own.end_of(job_id, 60)["statuses"]["ok"] == MANY
+        assert own.end_of(job_id, 240)["statuses"]["ok"] == MANY
 
 
 @pytest.mark.nightly

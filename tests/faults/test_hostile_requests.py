@@ -16,7 +16,7 @@ REQUESTS = 52
 @pytest.mark.nightly
 def test_every_kind(needs_redis: None, tmp_path: Path) -> None:
     """Each is answered or refused in words that name a field, costs no neighbour its score and ends no process."""
-    with site(tmp_path, processes=2, VERIFY_TIMEOUT=1) as here:
+    with site(tmp_path, processes=2, VERIFY_TIMEOUT=5) as here:
         here.add_worker()
         stress = StressTest(here.server.url, 0, here.server.processes)
         stress.run(REQUESTS)

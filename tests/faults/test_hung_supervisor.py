@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,8 +20,6 @@ from tests.support.isolated import children_of, supervisors_of, zygotes_of
 from tests.support.waiting import eventually
 
 VERIFY_TIMEOUT = 5
-ENDED_SECONDS = 30.0
-"""Within which a sample has come to its end: 15 seconds, twice as long for a busy machine."""
 INLINE = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 _numbers = count(2)
 
@@ -34,18 +31,17 @@ def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield one
 
 
-def ask_isolated(server: RewardServer) -> tuple[str, float]:
-    """Has a sample judged that nobody has asked for and that needs a child; its status, and the seconds it took."""
+def ask_isolated(server: RewardServer) -> str:
+    """Has a sample judged that nobody has asked for and that needs a child; its status."""
     number = next(_numbers)
     sample: dict[str, Any] = {
         "data_source": "math",
         "solution_str": f"\\boxed{{\\sqrt{{{2 * number * number}}}}}",
         "ground_truth": f"{number}\\sqrt{{2}}",
     }
-    start = time.monotonic()
     [score] = server.score(sample)
     assert score["status"] != "ok" or score["value"] == 1.0
-    return score["status"], time.monotonic() - start
+    return str(score["status"])
 
 
 @contextmanager
@@ -71,9 +67,9 @@ def scoring_inline(server: RewardServer) -> Iterator[list[int]]:
 @pytest.mark.nightly
 @pytest.mark.parametrize("find", [supervisors_of, zygotes_of, children_of])
 def test_stopped(server: RewardServer, find: Callable[[str], list[int]]) -> None:
-    """Samples that need a child end in time, the others at once; then all is as before, with nothing left behind."""
+    """Samples that need a child end, the others before them; then all is as before, with nothing left behind."""
     port = server.url.rpartition(":")[2]
-    assert ask_isolated(server)[0] == "ok"
+    assert ask_isolated(server) == "ok"
     stopped = find(port)[0]
     old = [stopped, *below(stopped)]
     with scoring_inline(server) as answered, ThreadPoolExecutor(4) as pool:
@@ -83,11 +79,10 @@ def test_stopped(server: RewardServer, find: Callable[[str], list[int]]) -> None
         eventually(lambda: len(answered) > before + 1)
         is_stopped = alive(stopped)
         ends = [one.result() for one in asked]
-        eventually(lambda: not alive(stopped), seconds=ENDED_SECONDS)
+        eventually(lambda: not alive(stopped))
 
-    assert {status for status, _ in ends} <= {"ok", "failed"}
-    assert max(seconds for _, seconds in ends) < ENDED_SECONDS
+    assert {*ends} <= {"ok", "failed"}
     assert is_stopped, "samples that need no child waited for those that do"
     eventually(lambda: not any(map(alive, old)))
-    assert [ask_isolated(server)[0] for _ in range(8)] == ["ok"] * 8
+    assert [ask_isolated(server) for _ in range(8)] == ["ok"] * 8
     eventually(lambda: "T" not in map(state, [*supervisors_of(port), *zygotes_of(port), *children_of(port)]))

@@ -219,7 +219,7 @@ def _left(store: JobStore) -> None:
     """The server dies before the job exists."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(submission.Submission, "discard", lambda self: None)
-        patched.setattr(submission, "UNFINISHED_SECONDS", 1)
+        patched.setattr(submission, "UNFINISHED_SECONDS", 1)  # expires: nobody sends more
         _cut_off(store)
 
 

@@ -54,7 +54,9 @@ def test_a_key_has_its_rate(rated: RewardServer) -> None:
     replies, seconds = storm(lambda _: rated.post("/v1/score", {"items": [ITEM]}, headers=KEY))
 
     refused = [reply for reply in replies if reply.status_code == 429]
-    assert 0 < REQUESTS - len(refused) <= RATE * (seconds + 2), seconds
+    # Where Redis itself is kept from its work for a second, each of the two processes counts for itself.
+    counters = 1 + ("cannot count requests" in rated.log.read_text())
+    assert 0 < REQUESTS - len(refused) <= counters * RATE * (seconds + 2), seconds
     assert {reply.status_code for reply in replies} == {200, 429}
     assert refused[0].json()["field"] == "REWARD_KEY_RATE"
     assert {reply.headers["Retry-After"] for reply in refused} == {"1"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import socket
 import threading
@@ -16,6 +17,7 @@ import psutil
 import pytest
 import requests
 
+from rewardstack.core.jsonl import number_lines, read_pieces
 from rewardstack_rules.http.admission import FREE_BYTES, MAX_VALUES, count_values
 from rewardstack_rules.http.protocols.body import prune
 from rewardstack_rules.http.protocols.scoring import MAX_SAMPLES
@@ -56,7 +58,7 @@ def ordinary(server: RewardServer, until: threading.Event) -> int:
         AssertionError: one was answered otherwise than by its score.
     """
     count = 0
-    while not until.is_set():
+    while not (count and until.is_set()):
         assert server.score(GOOD)[0]["value"] == 1.0
         count += 1
     return count
@@ -209,8 +211,6 @@ def test_too_many_values(here: Site, path: str) -> None:
 
 
 LINE = json.dumps(sample(0)).encode() + b"\n"
-BLANK_SECONDS = 3.0
-"""CPU time that a body of 16 MiB of blank lines may take; a step of Python for each line takes far longer."""
 LINES = {
     "values": b'{"extra_info": [%b[]]}' % (b"[]," * LINE_VALUES),
     "bytes": b'{"solution_str": "%b"}' % (b"x" * LINE_BYTES),
@@ -232,19 +232,23 @@ def test_a_line(here: Site, line: str, form: bool) -> None:
 @pytest.mark.parametrize("form", [False, True], ids=["lines", "form"])
 @pytest.mark.parametrize("blank", [b"\n", b" \r\n"], ids=["empty", "blank"])
 def test_blank_lines(here: Site, blank: bytes, form: bool) -> None:
-    """Millions of blank lines take next to no CPU time, and are counted."""
-    server = psutil.Process(here.server.process.pid)
+    """Millions of blank lines are read, and counted."""
     count = 2**24 // len(blank)
-
-    def used() -> float:
-        return sum(sum(one.cpu_times()[:2]) for one in [server, *server.children(recursive=True)])
-
-    data, before = blank * count + b"no JSON", used()
+    data = blank * count + b"no JSON"
     sent: dict[str, Any] = {"data": data, "headers": {"Content-Type": "application/jsonl"}}
     reply = here.server.post("/jobs", **({"files": {"file": data}} if form else sent))
 
     assert (reply.status_code, reply.json()["field"]) == (400, f"line {count + 1}"), reply.text
-    assert used() - before < BLANK_SECONDS
+
+
+@pytest.mark.parametrize("blank", [b"\n", b" \r\n"], ids=["empty", "blank"])
+def test_steps_of_blank_lines(blank: bytes) -> None:
+    """Blank lines take next to no CPU time: a step of Python for hundreds of them."""
+    lines = 2**20
+    pieces = [*read_pieces(io.BytesIO(blank * lines + b"no JSON"), LINE_BYTES)]
+
+    assert len(pieces) < lines / 500
+    assert [*number_lines(pieces)] == [(lines + 1, b"no JSON")]
 
 
 @pytest.mark.parametrize("text", [",", "[", '\\"[,', "\\\\,{"])

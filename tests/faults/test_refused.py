@@ -39,7 +39,7 @@ def test_a_refused_connection_is_said_while_it_lasts(
 def test_every_sample_says_what_stood_in_its_way(needs_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the deadline each sample names the refusal, also one whose turn never came."""
     monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "1")
+    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "5")
 
     scores = score([Request("gsm8k", f"#### {at}", "5") for at in range(200)])
 

@@ -11,6 +11,7 @@ import pytest
 from tests.rules.conftest import RewardServer, running
 from tests.support.isolated import children_of
 from tests.support.table import Table
+from tests.support.waiting import eventually
 
 FUNCTION = """\
 from rewardstack_rules import reward_function
@@ -110,4 +111,4 @@ def test_readiness(server: RewardServer) -> None:
     for poison in POISONS.values():
         score(server, "a", *(code(name, poison) for name in NAMES))
         assert server.get("/ready").json()["checks"]["isolation"] is True
-    assert len(children_of(server.url.rpartition(":")[2])) == 3
+    eventually(lambda: len(children_of(server.url.rpartition(":")[2])) == 3)

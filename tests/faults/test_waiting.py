@@ -158,7 +158,7 @@ def patient(needs_nginx: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="module")
 def brief(needs_nginx: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack that waits a second for its model, which trickles."""
-    waits = {f"{name}_SERVER_TIMEOUT": 1 for name in ("LLM_JUDGE", "EMBEDDING")}
+    waits = {f"{name}_SERVER_TIMEOUT": 1 for name in ("LLM_JUDGE", "EMBEDDING")}  # expires: it never ends a reply
     folder = tmp_path_factory.mktemp("brief")
     with silent_model(trickles=True) as model, stack(folder, model, gateway=True, **waits) as one:
         yield one
@@ -311,15 +311,15 @@ def test_a_function_ends_with_its_client(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_five_hundred_wait(tmp_path: Path) -> None:
-    """While 500 requests wait for a judge that says nothing at all, the median rule is answered within a second."""
-    with silent_model(is_mute=True) as model, stack(tmp_path, model, REWARD_THREADS=32) as one:
+    """While 500 requests wait for a judge that says nothing at all, rules are answered before any of them."""
+    waits: dict[str, Any] = {"LLM_JUDGE_SERVER_TIMEOUT": 600, "REWARD_THREADS": 32}
+    with silent_model(is_mute=True) as model, stack(tmp_path, model, **waits) as one:
         body = json.dumps({"items": [judged(timeout=80_000)]}).encode()
         clients = [one.send(body) for _ in range(500)]
         eventually(lambda: one.waiting() == 500)
 
-        took = sorted(one.scores(RULE, key=KEYS[1])[0]["latency_ms"] for _ in range(21))
-
-        assert took[10] < 1000
+        assert ["ok"] * 21 == [one.scores(RULE, key=KEYS[1])[0]["status"] for _ in range(21)]
+        assert one.waiting() == 500
         for client in clients:
             client.close()
         eventually(lambda: one.waiting() == 0)

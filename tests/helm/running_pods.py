@@ -135,6 +135,6 @@ def work_of(pods: Cluster, scenario: Scenario) -> float:
     """What the replica that is to be killed works on, as it says itself."""
     url = f"http://{pods.address(pods.running[scenario.killed])}:{scenario.port}/metrics"
     asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {KEY}"})
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(asked, timeout=10) as answer:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(asked, timeout=60) as answer:
         lines = answer.read().decode().splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(scenario.busy))

@@ -29,7 +29,7 @@ KEYS = {"reward_server_api_keys": "a-key-of-the-tests"}
 EXTRA = [{"name": "VLLM_CPU_KVCACHE_SPACE", "value": "8"}, {"name": "HF_HUB_OFFLINE", "value": "1"}]
 ON_CPUS = {"judge": {"device": "cpu", "extraEnv": EXTRA}, "embedding": {"device": "cpu"}}
 NUMBERS = {
-    "settings": {"MAX_BODY_BYTES": 134217728, "VERIFY_TIMEOUT": 2.5, "VERIFY_PROCESSES": 3},
+    "settings": {"MAX_BODY_BYTES": 134217728, "VERIFY_TIMEOUT": 12.5, "VERIFY_PROCESSES": 3},
     "judge": {"user": 1000650000, "extraArgs": ["--max-num-batched-tokens", 2000000, "--swap-space", 0.5]},
 }
 
@@ -192,7 +192,7 @@ def test_large_numbers(rendered: Rendered) -> None:
     """Numbers in settings and lists of arguments are texts as programs read them, without an exponent."""
     found = rendered(NUMBERS)
     settings = found.one("ConfigMap", "settings")["data"]
-    assert (settings["MAX_BODY_BYTES"], settings["VERIFY_TIMEOUT"]) == ("134217728", "2.5")
+    assert (settings["MAX_BODY_BYTES"], settings["VERIFY_TIMEOUT"]) == ("134217728", "12.5")
     assert found.one("ConfigMap", "gateway-settings")["data"]["MAX_BODY_BYTES"] == "134217728"
     pod = found.one("Deployment", "judge")["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsUser"] == 1000650000

@@ -29,7 +29,7 @@ def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable
 
 async def answer() -> dict[str, Any]:
     """One task through the isolation."""
-    result = await client.run({"with": "hello"}, timeout=5)
+    result = await client.run({"with": "hello"}, timeout=60)
     stats = await client.stats()
     client.close()
     return {"result": result, "supervisor": stats["pid"], "worker": os.getpid()}

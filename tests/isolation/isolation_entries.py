@@ -100,8 +100,8 @@ def wait_for(path: str) -> str:
 
 
 def nice_above(normal: int) -> int:
-    """The priority of this process once it is above the normal one, or half a minute later."""
-    end = time.monotonic() + 30
+    """The priority of this process once it is above the normal one, or two minutes later."""
+    end = time.monotonic() + 120
     while os.nice(0) <= normal and time.monotonic() < end:
         time.sleep(0.01)
     return os.nice(0)

@@ -26,7 +26,7 @@ async def test_refused(make_client: MakeClient, tmp_path: Path) -> None:
     (victim := tmp_path / "victim").write_text("whole")
     attempts = [{"do": attempt, "with": str(victim)} for attempt in (*ATTEMPTS, *AGAINST_OTHERS)]
 
-    results = await run_all(make_client(entry=ENTRY, confined=True), attempts, timeout=5)
+    results = await run_all(make_client(entry=ENTRY, confined=True), attempts, timeout=60)
 
     allowed = [attempt for attempt, result in zip(attempts, results, strict=True) if "error" not in result]
     assert allowed == []
@@ -40,7 +40,7 @@ async def test_open(make_client: MakeClient, tmp_path: Path) -> None:
     for attempt in ATTEMPTS:
         (folder := tmp_path / attempt).mkdir()
         (victim := folder / "victim").write_text("whole")
-        assert await client.run({"do": attempt, "with": str(victim)}, timeout=5) == {}
+        assert await client.run({"do": attempt, "with": str(victim)}, timeout=60) == {}
 
 
 async def test_allowed(make_client: MakeClient, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ async def test_allowed(make_client: MakeClient, tmp_path: Path) -> None:
     actions = [{"do": action, "with": str(file)} for action in ALLOWED]
     client = make_client(entry=ENTRY, confined=True, files=(str(tmp_path),))
 
-    assert await run_all(client, actions, timeout=5) == [{}] * len(ALLOWED)
+    assert await run_all(client, actions, timeout=60) == [{}] * len(ALLOWED)
 
 
 async def test_widened(make_client: MakeClient, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +60,7 @@ async def test_widened(make_client: MakeClient, tmp_path: Path, capfd: pytest.Ca
         (folder := mine / attempt).mkdir()
         (victim := folder / "victim").write_text("whole")
         (other := tmp_path / "other").write_text("whole")
-        results = await run_all(client, [{"do": attempt, "with": str(path)} for path in (victim, other)], timeout=5)
+        results = await run_all(client, [{"do": attempt, "with": str(path)} for path in (victim, other)], timeout=60)
         assert (attempt, results[0]) == (attempt, {})
         assert attempt in OF_NO_FILE or "PermissionError" in results[1]["message"], attempt
     assert capfd.readouterr().err.count("may also use: network, programs, write") == 1

@@ -10,17 +10,20 @@ from typing import Any, Protocol
 import pytest
 import redis
 
+from rewardstack_rules.jobs import ledger as ledgers
 from rewardstack_rules.jobs.ledger import Ledger
 from rewardstack_rules.jobs.store import JobStore
 from rewardstack_rules.settings import Settings
-from tests.jobs.steps import SIZE
+from tests.jobs.steps import LEASE, SIZE
 from tests.rules.conftest import RewardServer, clean_environment, running
 from tests.support.jobs import Queue, Worker
 from tests.support.waiting import eventually
 
 HERE = Path(__file__).parent
 FUNCTIONS: dict[str, Any] = {"REWARD_FUNCTIONS": HERE / "functions" / "job_rewards.py"}
-"""Variables of sites with the reward functions `slow` and `flaky`."""
+"""Variables of sites with the reward functions `slow`, `held` and `flaky`."""
+PATIENT = {"VERIFY_TIMEOUT": 3600}
+"""Variables of workers that wait for samples of `held`."""
 CHUNK_SIZE = 5
 ENDED = ("finished", "failed", "canceled")
 KEYS = "first-key-of-tests,second-key-of-tests"
@@ -99,11 +102,15 @@ class Site:
         return state
 
     def begun(self) -> list[str]:
-        """Return the responses that the reward function `slow` has begun to score."""
+        """Return the responses that the reward functions `slow` and `held` have begun to score."""
         traces = self.folder / "begun"
         return traces.read_text().splitlines() if traces.exists() else []
 
-    def end_of(self, job_id: str, seconds: float = 60, **options: Any) -> dict[str, Any]:
+    def go_on(self) -> None:
+        """Let the samples of the reward function `held` end."""
+        (self.folder / "go on").touch()
+
+    def end_of(self, job_id: str, seconds: float = 120, **options: Any) -> dict[str, Any]:
         """Wait until a job has ended and return its state."""
         eventually(lambda: self.state(job_id, **options)["status"] in ENDED, seconds=seconds)
         return self.state(job_id, **options)
@@ -196,6 +203,7 @@ def store(queue: Queue) -> JobStore:
 
 
 @pytest.fixture
-def ledger(store: JobStore) -> Ledger:
-    """Return the ledger of the same queue."""
+def ledger(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """Return the ledger of the same queue, whose leases do not end during a test."""
+    monkeypatch.setattr(ledgers, "LEASE", LEASE)
     return Ledger(store.redis)

@@ -12,6 +12,8 @@ from rewardstack_rules.jobs.store import JobStore
 
 SIZE = 4
 """Samples in a chunk."""
+LEASE = 3600.0
+"""Seconds for which a worker has a chunk."""
 
 
 def requests_of(*texts: str) -> list[Request]:

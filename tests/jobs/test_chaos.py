@@ -12,7 +12,10 @@ ITEMS = 8000
 @pytest.mark.nightly
 def test_every_worker_and_the_queue_are_killed() -> None:
     """While each worker is killed in turn, and the queue once, a job comes to its end with every sample once."""
-    outcome = run(ITEMS, 2)
+    items, outcome = ITEMS, run(ITEMS, 2)
+    while any("the job had ended when" in fault for fault in outcome.faults):  # this test was paused meanwhile
+        items *= 2
+        outcome = run(items, 2)
 
     assert [] == outcome.faults
-    assert (3, ITEMS // CHUNK_SIZE) == (len(outcome.kills), outcome.counts["committed"])
+    assert (3, items // CHUNK_SIZE) == (len(outcome.kills), outcome.counts["committed"])

@@ -14,13 +14,13 @@ from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import lease as leases
 from rewardstack_rules.jobs.chunk import MAX_DEATHS
 from rewardstack_rules.jobs.delivery import Delivery
-from rewardstack_rules.jobs.ledger import LEASE, Chunk, Ledger
+from rewardstack_rules.jobs.ledger import Chunk, Ledger
 from rewardstack_rules.jobs.store import Conflict, JobStore
 from rewardstack_rules.jobs.submission import CHUNK_CHARACTERS
 from rewardstack_rules.jobs.sweeper import Sweeper
 from rewardstack_rules.settings import Settings
 from tests.jobs.conftest import Queue
-from tests.jobs.steps import SIZE, begin, lapse, replies, requests_of, results
+from tests.jobs.steps import LEASE, SIZE, begin, lapse, replies, requests_of, results
 from tests.support.waiting import eventually
 
 

@@ -15,7 +15,6 @@ from rewardstack_rules.jobs.metrics import COUNTERS
 from rewardstack_rules.jobs.state import JOB_STATUSES
 from tests.jobs.conftest import Site
 from tests.rules.conftest import ROOT
-from tests.rules.fuzz import Fuzzer
 from tests.rules.test_documentation import assert_within, environment
 from tests.support.servers import free_port
 from tests.support.snippets import block, blocks_of, staying
@@ -82,6 +81,8 @@ def values(text: str) -> list[object]:
 @pytest.mark.nightly
 def test_generated_requests(jobs: Site) -> None:
     """No request to the jobs is answered by 500, or otherwise than the server's own document says."""
+    from tests.rules.fuzz import Fuzzer  # takes a second
+
     fuzzer = Fuzzer(jobs.server.url, seed=0, under="/jobs")
     fuzzer.run(REQUESTS)
 

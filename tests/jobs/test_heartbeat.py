@@ -13,6 +13,7 @@ from rewardstack_rules.jobs.link import NOT_THERE, connect
 from rewardstack_rules.jobs.sweeper import Sweeper
 from rewardstack_rules.process import NOT_READY
 from services.stack.services_table import SERVICES
+from tests.jobs.test_worker import is_waited_at
 from tests.rules.conftest import clean_environment
 from tests.support.jobs import Queue, Worker
 from tests.support.waiting import eventually
@@ -29,11 +30,11 @@ def status(command: tuple[str, ...], folder: Path) -> int:
 
 def test_probes_of_a_worker(needs_redis: None, tmp_path: Path) -> None:
     """A worker is ready while the queue answers, and alive without it; its probes start no interpreter."""
+    assert status(PROBE.live_command, tmp_path) == 1
     queue = Queue(tmp_path)
     worker = Worker(tmp_path, clean_environment(REWARD_QUEUE_URL=queue.url, TMPDIR=tmp_path, VERIFY_PROCESSES=1))
     ready, alive = (tmp_path / "rewardstack-worker" / name for name in (READY, ALIVE))
     try:
-        assert status(PROBE.live_command, tmp_path) == 1
         eventually(lambda: status(PROBE.command, tmp_path) == status(PROBE.live_command, tmp_path) == 0)
         queue.kill()
         last = ready.stat().st_mtime
@@ -79,7 +80,8 @@ def test_a_worker_that_ends(needs_redis: None, tmp_path: Path) -> None:
     queue = Queue(tmp_path)
     worker = Worker(tmp_path, clean_environment(REWARD_QUEUE_URL=queue.url, TMPDIR=tmp_path, VERIFY_PROCESSES=1))
     try:
-        eventually((tmp_path / "rewardstack-worker" / READY).exists)
+        ready = tmp_path / "rewardstack-worker" / READY
+        eventually(lambda: ready.exists() and is_waited_at(queue.url))
         worker.process.terminate()
         worker.process.wait()
         assert not (tmp_path / "rewardstack-worker").exists()

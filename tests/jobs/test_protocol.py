@@ -12,8 +12,14 @@ import pytest
 import redis
 import requests
 
+from rewardstack.core.wire import score_record
+from rewardstack.score import Score
 from rewardstack_rules.jobs.keys import SILENCE, WORKERS
-from tests.jobs.conftest import CHUNK_SIZE, KEY, OTHER_KEY, Site, left_behind, sample, site
+from rewardstack_rules.jobs.ledger import Ledger
+from rewardstack_rules.jobs.link import connect
+from tests.jobs.conftest import CHUNK_SIZE, KEY, OTHER_KEY, PATIENT, Site, left_behind, sample, site
+from tests.jobs.steps import begin
+from tests.jobs.test_worker import chunks
 from tests.rules.test_refusals import refusal
 from tests.support.table import Table
 from tests.support.waiting import eventually
@@ -193,9 +199,9 @@ def test_malformed_parts(jobs: Site, query: str) -> None:
 @pytest.mark.nightly
 def test_results_before_the_end(own: Site) -> None:
     """Before a job is complete its results are refused, unless they may be partial; these have no gaps."""
-    own.add_worker()
+    own.add_worker(**PATIENT)
     items = [sample(at) for at in range(CHUNK_SIZE)]
-    job_id = own.submit(*items, *(sample(at, data_source="rule_remote_slow") for at in range(4 * CHUNK_SIZE)))
+    job_id = own.submit(*items, *(sample(at, data_source="rule_remote_held") for at in range(4 * CHUNK_SIZE)))
     eventually(lambda: own.state(job_id)["done"] >= CHUNK_SIZE)
 
     refused = own.server.get(f"/jobs/{job_id}/results")
@@ -210,8 +216,9 @@ def test_results_before_the_end(own: Site) -> None:
 def test_cancel(own: Site) -> None:
     """A canceled job scores nothing more, keeps what it has, frees its key, and stays canceled."""
     key = {"Idempotency-Key": "one"}
-    own.add_worker()
-    items = [sample(at, data_source="rule_remote_slow") for at in range(40 * CHUNK_SIZE)]
+    worker = own.add_worker(**PATIENT)
+    sources = ["rule_remote_slow"] * CHUNK_SIZE + ["rule_remote_held"] * 39 * CHUNK_SIZE
+    items = [sample(at, data_source=source) for at, source in enumerate(sources)]
     job_id = own.submit(*items, headers=key)
     eventually(lambda: len(set(own.begun())) > CHUNK_SIZE)
 
@@ -224,6 +231,16 @@ def test_cancel(own: Site) -> None:
     assert requests.delete(f"{own.server.url}/jobs/{job_id}", timeout=60).json() == state
     assert len(lines_of(own.server.get(f"/jobs/{job_id}/results?partial=1"))) == state["done"]
     assert job_id != own.submit(*items, headers=key)
+    eventually(lambda: [one["outcome"] for one in chunks(worker, job_id)] == ["committed", "dropped"])
+
+
+def test_a_result_after_the_end_is_counted(own: Site) -> None:
+    """A result that a worker has for a job that was canceled meanwhile is dropped, and counted."""
+    job_id, ledger = own.submit(sample(0)), Ledger(connect(own.queue.url))
+    chunk = begin(ledger, job_id)
+    requests.delete(f"{own.server.url}/jobs/{job_id}", timeout=60)
+
+    assert ledger.commit(chunk, [score_record(Score(1.0))]) == "dropped"
     assert 'rewardstack_job_chunks_total{event="dropped"} 1.0' in own.server.get("/metrics").text
 
 

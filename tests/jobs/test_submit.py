@@ -16,7 +16,7 @@ import requests
 from rewardstack_cli.jobs import scoring
 from tests.cli.conftest import Cli
 from tests.cli.samples import read_jsonl, write_jsonl
-from tests.jobs.conftest import KEY, Site, sample
+from tests.jobs.conftest import CHUNK_SIZE, KEY, PATIENT, Site, sample
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
@@ -125,8 +125,8 @@ def test_without_workers(own: Site, command: Make, tmp_path: Path, monkeypatch: 
 def test_interrupted(own: Site, command: Make, tmp_path: Path) -> None:
     """Ctrl-C leaves the job running; the same command resumes it, and OUT is as if nothing had happened."""
     cli = command(own)
-    own.add_worker()
-    write_jsonl(tmp_path / "in.jsonl", rows(data_source="rule_remote_slow"))
+    own.add_worker(**PATIENT)
+    write_jsonl(tmp_path / "in.jsonl", [*rows(CHUNK_SIZE), *rows(ROWS - CHUNK_SIZE, data_source="rule_remote_held")])
     arguments = ("submit", "in.jsonl", "--wait", "-o", "out.jsonl")
     process = cli.start(*arguments)
     eventually(lambda: (tmp_path / "out.jsonl").exists() and len(read_jsonl(tmp_path / "out.jsonl")) > 0)
@@ -136,6 +136,7 @@ def test_interrupted(own: Site, command: Make, tmp_path: Path) -> None:
 
     assert process.returncode == 130
     assert f"the job {job_id} continues on the server" in err and "run the same command again to continue" in err
+    own.go_on()
     assert own.end_of(job_id)["status"] == "finished"
     assert cli(*arguments).status == 0
     assert (1, ROWS) == (submitted(own), len(read_jsonl(tmp_path / "out.jsonl")))

@@ -75,7 +75,7 @@ class Launched:
 
     def ask(self) -> dict[str, Any]:
         """What a replica tells of itself."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/models", timeout=10) as reply:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/models", timeout=60) as reply:
             return dict(json.loads(reply.read()))
 
     def stop(self) -> tuple[int, str]:
@@ -160,7 +160,7 @@ def test_dies(folder: Path, model: str, replicas: int, logs: list[str]) -> None:
 
 def test_never_healthy(folder: Path, model: str) -> None:
     """One that never answers ends it after MODEL_UP_TIMEOUT seconds, and leaves no process."""
-    status, said = Launched(folder, "--model", model, STUB_VLLM="hang", MODEL_UP_TIMEOUT="2").end()
+    status, said = Launched(folder, "--model", model, STUB_VLLM="hang", MODEL_UP_TIMEOUT="2").end()  # expires
     assert (status, "not healthy after 2 s (MODEL_UP_TIMEOUT)" in said) == (1, True)
 
 

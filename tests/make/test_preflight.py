@@ -7,7 +7,6 @@ import locale
 import os
 import resource
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,23 +16,35 @@ import pytest
 
 from services.models import environment, machine
 from services.models.machine import GIB
-from services.stack import packages, rundir, space, venv
+from services.stack import packages, ports, rundir, space, venv
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir, Running, boot_id, require_safe_path
+from services.stack.settings import SETTINGS
 from services.up import command_line as commands
 from services.up import preflight
 from services.up.compose import engine
-from tests.support.servers import free_port
+
+TAKEN = 7123
+"""The port that another process has on the machine of `free`."""
 
 
 @pytest.fixture
 def free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine that has what it takes for local processes without models; the run directory."""
+    """A machine that has what it takes for local processes without models; the run directory.
+
+    Nothing of the machine on which the tests run is looked at: neither its ports, memory and disk nor its limits.
+    """
+    for name in SETTINGS:
+        monkeypatch.delenv(name, raising=False)
     values = {"STACK": "native", "JUDGE": "off", "EMBEDDING": "off", "RUN_DIR": str(tmp_path / "run")}
-    for name, value in {**values, "REWARD_PORT": str(free_port())}.items():
+    for name, value in values.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(ports, "_refusal", lambda _, port: OSError(errno.EADDRINUSE, "") if port == TAKEN else None)
+    monkeypatch.setattr(ports, "listener", lambda port: ports.Listener("another (pid 812)"))
     monkeypatch.setattr(packages, "missing_programs", list)
     monkeypatch.setattr(machine, "free_memory", lambda: 8 * GIB)
+    monkeypatch.setattr(space, "free", lambda path: 100 * GIB)
+    monkeypatch.setattr(resource, "getrlimit", lambda limit: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     return tmp_path / "run"
 
 
@@ -53,10 +64,9 @@ def test_all_problems_in_one_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(space, "free", lambda path: 5 * GIB)
     monkeypatch.setattr(environment, "unsupported_reason", lambda models: "vLLM needs a CPU with AVX2")
     monkeypatch.setenv("EMBEDDING", "on")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        monkeypatch.setenv("REWARD_PORT", str(taken.getsockname()[1]))
-        with pytest.raises(StackError) as caught:
-            preflight.check()
+    monkeypatch.setenv("REWARD_PORT", str(TAKEN))
+    with pytest.raises(StackError) as caught:
+        preflight.check()
     said = f"ERROR: {caught.value}"
     problems = [line.removeprefix("ERROR: ") for line in said.splitlines() if line.startswith("ERROR: ")]
     assert [problem.partition(" — ")[0].partition(":")[0] for problem in problems] == [
@@ -81,9 +91,8 @@ def test_running(free: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = RunDir(str(free))
     run.make()
     run.save(Running(1, boot=boot_id(), gateway="", host="", ports={}, services=["cache"]))
-    with socket.create_server(("127.0.0.1", 0)) as own:
-        monkeypatch.setenv("REWARD_PORT", str(own.getsockname()[1]))
-        preflight.check()
+    monkeypatch.setenv("REWARD_PORT", str(TAKEN))
+    preflight.check()
 
 
 @pytest.mark.usefixtures("free")
@@ -147,9 +156,10 @@ def test_order(needs_process: None) -> None:
     assert steps == sorted(steps)
 
 
-def test_disks(tmp_path: Path) -> None:
+def test_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What several paths need of one disk is counted together, whether or not they are there yet."""
-    half = space.free(tmp_path) * 2 // 3
+    monkeypatch.setattr(space, "free", lambda path: 9 * GIB)
+    half = 6 * GIB
     space.require({tmp_path / "not/there": half})
     with pytest.raises(StackError, match=r"not/there and .*also need .* GiB of disk"):
         space.require({tmp_path / "not/there": half, tmp_path / "also": half})

@@ -153,7 +153,7 @@ def test_own_functions(stack: Containers) -> None:
     mine = stack.path / "mine.py"
     mine.write_text(A_REWARD_FUNCTION)
     assert (first := stack.run("up", REWARD_FUNCTIONS="mine.py")).returncode == 0, first.stdout
-    with urllib.request.urlopen(f"{stack.url}/v1/reward_types", timeout=10) as reply:
+    with urllib.request.urlopen(f"{stack.url}/v1/reward_types", timeout=60) as reply:
         assert "characters" in json.dumps(json.load(reply))
     before = stack.ids()
     mine.write_text(f"{A_REWARD_FUNCTION}\n# changed\n")

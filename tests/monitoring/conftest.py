@@ -64,7 +64,7 @@ class Prometheus(Program):
         while True:
             assert self.process.poll() is None and time.monotonic() < end, self._log.read_text()
             try:
-                if requests.get(f"{self.url}/-/ready", timeout=5).status_code == 200:
+                if requests.get(f"{self.url}/-/ready", timeout=60).status_code == 200:
                     return
             except requests.ConnectionError:
                 time.sleep(0.05)

@@ -35,13 +35,13 @@ def gateway(needs_nginx: None, tmp_path: Path) -> Iterator[str]:
 
 def test_metrics(gateway: str) -> None:
     """The connections of this moment, and nothing else on that port."""
-    reply = requests.get(f"{gateway}/metrics", timeout=10)
+    reply = requests.get(f"{gateway}/metrics", timeout=60)
     families = {family.name: family.samples[0].value for family in text_string_to_metric_families(reply.text)}
 
     assert {"nginx_connections_active", "nginx_connections_waiting"} == families.keys()
     assert families["nginx_connections_active"] >= 1
     assert reply.headers["Content-Type"].startswith("text/plain")
-    assert requests.get(f"{gateway}/", timeout=10).status_code == 404
+    assert requests.get(f"{gateway}/", timeout=60).status_code == 404
 
 
 def test_scrape(gateway: str, watch: Watch) -> None:

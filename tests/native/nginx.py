@@ -14,7 +14,7 @@ from services.stack import packages, settings, template
 from services.stack.rundir import ROOT, RunDir
 from tests.support.servers import free_port, wait_for_port
 
-STOP_SECONDS = 10.0
+STOP_SECONDS = 30.0
 
 
 class Gateway:
@@ -56,7 +56,7 @@ class Gateway:
         port = self.ports[service or next(iter(self.ports))]
         request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, headers or {})
         try:
-            with urllib.request.urlopen(request, timeout=20) as reply:
+            with urllib.request.urlopen(request, timeout=60) as reply:
                 return reply.status, reply.read().decode()
         except urllib.error.HTTPError as error:
             with error:

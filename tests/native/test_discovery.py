@@ -157,7 +157,7 @@ def test_old_workers_finish(scene: Scene) -> None:
         answers = [pool.submit(scene.ask) for _ in range(8)]
         eventually(lambda: first.server.stats()[scene.path] >= asked + 8)
         second = scene.add("second")
-        scene.eventually(lambda: scene.ask(0.5) == second.server.port)
+        scene.eventually(lambda: scene.ask(5) == second.server.port)
         assert not any(answer.done() for answer in answers)
         first.server.set(mode="ok")
         assert {answer.result() for answer in answers} == {first.server.port}

@@ -85,7 +85,7 @@ def test_changed_setting(stack: Callable[..., Tree]) -> None:
 
 def test_cut(stack: Callable[..., Tree]) -> None:
     """After DRAIN_TIMEOUT a request is cut, and a sample that waits for it is `failed`, never 0 as `ok`."""
-    tree = stack(600, DRAIN_TIMEOUT="2")
+    tree = stack(600, DRAIN_TIMEOUT="2")  # expires
     with ThreadPoolExecutor(2) as pool:
         asked = in_flight(tree, pool, lambda: judge(tree))
         scored = in_flight(tree, pool, lambda: _status(tree))

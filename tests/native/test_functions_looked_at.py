@@ -34,7 +34,7 @@ def test_too_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def communicate_briefly(process: subprocess.Popen[str], input: None = None, timeout: float = 0) -> tuple[str, str]:
         assert timeout == up.FUNCTIONS_SECONDS
         eventually(started.exists)
-        return communicate(process, input, 0.1)
+        return communicate(process, input, 0.1)  # expires
 
     monkeypatch.setattr(subprocess.Popen, "communicate", communicate_briefly)
     seconds = f"{time.time():.3f}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -17,6 +18,8 @@ from tests.support.servers import FaultServer, wait_for_port
 from tests.support.waiting import eventually
 
 UPSTREAM = Path(__file__).with_name("model_upstream.py")
+HANG_SECONDS = 5
+"""After which the gateway gives up a judge that hangs; the others answer long before."""
 CHAT = "/v1/chat/completions"
 EMBED = "/embed"
 LISTED = {
@@ -104,7 +107,7 @@ def scene(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
                 servers = list(pool.map(lambda _: FaultServer(script=UPSTREAM), range(4)))
             for server in servers:
                 stack.callback(server.kill)
-            configured = load(**{"JUDGE_TIMEOUT": 1, "GATEWAY_TIMEOUT": 1, **values})
+            configured = load(**values)
             addresses = [f"127.0.0.1:{server.port}" for server in servers]
             started = Gateway(tmp_path, divide(addresses), configured, paths)
             stack.callback(started.stop)
@@ -164,7 +167,7 @@ def test_key_of_the_embedding_server(scene: Callable[..., Scene]) -> None:
 
 def test_least_connections(scene: Callable[..., Scene]) -> None:
     """While a judge has a request, the next ones go to judges that have none."""
-    started = scene(JUDGE_TIMEOUT=60)
+    started = scene()
     started.judges[0].set(mode="hold")
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(started.chat)
@@ -191,7 +194,7 @@ def test_affinity(scene: Callable[..., Scene]) -> None:
 
 def test_affinity_is_bounded(scene: Callable[..., Scene]) -> None:
     """Past JUDGE_MAX_CONNS the next judge takes what the chosen one has no room for."""
-    started = scene(JUDGE_BALANCING="affinity", JUDGE_MAX_CONNS=2, JUDGE_TIMEOUT=30)
+    started = scene(JUDGE_BALANCING="affinity", JUDGE_MAX_CONNS=2)
     for judge in started.judges:
         judge.set(mode="hold")
     with ThreadPoolExecutor(6) as pool:
@@ -207,19 +210,22 @@ def test_affinity_is_bounded(scene: Callable[..., Scene]) -> None:
 @pytest.mark.parametrize("mode", ["drop", "hang", "gone", "502"])
 def test_broken_replica(scene: Callable[..., Scene], mode: str, balancing: str) -> None:
     """A judge that breaks, hangs, is gone, or gone behind a gateway of its own, costs a second try, not the sample."""
-    started = scene(JUDGE_BALANCING=balancing)
+    started = scene(JUDGE_BALANCING=balancing, **({"JUDGE_TIMEOUT": HANG_SECONDS} if mode == "hang" else {}))
     if mode == "gone":
         started.judges[0].kill()
     else:
         started.judges[0].set(mode=mode)
-    assert [started.chat(X_Prompt_Affinity=str(number)) for number in range(9)] == [200] * 9
+    with ThreadPoolExecutor(9) as pool:
+        asked = pool.map(lambda number: started.chat(X_Prompt_Affinity=str(number)), range(9))
+        assert [*asked] == [200] * 9
 
 
 def test_frozen_replica(scene: Callable[..., Scene]) -> None:
     """So does one that is frozen: it still accepts connections."""
-    started = scene()
+    started = scene(JUDGE_TIMEOUT=HANG_SECONDS)
     started.judges[0].freeze()
-    assert [started.chat() for _ in range(6)] == [200] * 6
+    with ThreadPoolExecutor(6) as pool:
+        assert [*pool.map(lambda _: started.chat(), range(6))] == [200] * 6
     started.judges[0].thaw()
 
 
@@ -262,7 +268,7 @@ def test_log(scene: Callable[..., Scene]) -> None:
     started.chat(Authorization="Bearer secret-key")
     logged = started.gateway.stop()
     assert f"port={started.gateway.ports['judge']} POST {CHAT} 200 " in logged
-    assert " upstream=127.0.0.1:" in logged and " answer=0." in logged
+    assert re.search(r" upstream=127\.0\.0\.1:\d+ .*answer=\d+\.\d", logged)
     assert "secret" not in logged
 
 

@@ -66,7 +66,7 @@ def test_jobs_outlive_the_stack(stack: Tree, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     submit(stack, str(tmp_path / "in.jsonl"), "--wait", "-o", str(out))
     assert len(out.read_text().splitlines()) == ROWS
-    assert requests.get(f"{stack.url}/jobs/{job}", timeout=10).json()["status"] == "finished"
+    assert requests.get(f"{stack.url}/jobs/{job}", timeout=60).json()["status"] == "finished"
 
 
 def test_backup_and_restore(stack: Tree, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_backup_and_restore(stack: Tree, tmp_path: Path) -> None:
             ["bash", "-euc", make + commands], cwd=stack.path, env=stack.environment, capture_output=True, check=False
         )
         assert done.returncode == 0, done
-    eventually(lambda: requests.get(f"{stack.url}/jobs/{job}", timeout=10).json()["status"] == "finished")
+    eventually(lambda: requests.get(f"{stack.url}/jobs/{job}", timeout=60).json()["status"] == "finished")
 
 
 def test_clean(tree: Tree) -> None:

@@ -16,7 +16,7 @@ from services.stack import processes
 from services.stack.rundir import ROOT, RunDir
 from services.up.native.programs import Program
 
-LEAVE_A_CHILD = "import os, time; os.setpgid(0, 0); os.fork() or time.sleep(60)"
+LEAVE_A_CHILD = "import os, time; os.setpgid(0, 0); os.fork() or time.sleep(3600)"
 SHOW = [sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
 
 
@@ -77,7 +77,7 @@ def test_last_group_is_ended(needs_process: None) -> None:
 
 def test_other_sessions_are_left_alone(needs_process: None) -> None:
     """A group of that number in another session belongs to an unrelated process."""
-    unrelated = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    unrelated = subprocess.Popen(["sleep", "3600"], start_new_session=True)
     processes.end_group(unrelated.pid, os.getsid(0))
     time.sleep(0.2)
     assert unrelated.poll() is None

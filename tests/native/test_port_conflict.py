@@ -48,7 +48,9 @@ def gateway(
     needs_stack: None, run: RunDir, unrelated: tuple[int, subprocess.Popen[bytes]]
 ) -> Iterator[tuple[RunDir, Running]]:
     """A gateway under supervisord, whose port was taken after it was chosen."""
-    described = stack.describe(load(REWARD_PORT=unrelated[0]), run, stack.Runtime(packages.find()), [], None)
+    described = stack.describe(
+        load(REWARD_PORT=unrelated[0], PAGE_PORT=free_port()), run, stack.Runtime(packages.find()), [], None
+    )
     described = replace(described, programs=[one for one in described.programs if one.name == "gateway"])
     described.secrets.write()
     template.write(described.files(run), run.path)
@@ -69,9 +71,9 @@ def test_taken_while_it_starts(gateway: tuple[RunDir, Running], unrelated: tuple
     with pytest.raises(
         StartupTimeout, match=rf"REWARD_PORT: port {port} is taken by .*\(pid {process.pid}\)"
     ) as caught:
-        Startup(run, load(UP_TIMEOUT=10)).wait()
+        Startup(run, load(UP_TIMEOUT=120)).wait()
     assert "give the stack another port" in str(caught.value)
-    assert "is taken by" in health.problem("gateway", run, running)
+    eventually(lambda: "is taken by" in health.problem("gateway", run, running))
     process.kill()
     process.wait()
     eventually(lambda: not health.problem("gateway", run, running))
@@ -81,7 +83,7 @@ def test_taken_while_it_starts(gateway: tuple[RunDir, Running], unrelated: tuple
 def test_a_stack_without_its_port_is_stopped(run: RunDir, unrelated: tuple[int, subprocess.Popen[bytes]]) -> None:
     """A stack whose port an unrelated process has is stopped: its workers would send that process keys and prompts."""
     with pytest.raises(StartupTimeout, match=f"REWARD_PORT: port {unrelated[0]} is taken by"):
-        start(load(REWARD_PORT=unrelated[0]), run, stack.Runtime(packages.find()), [])
+        start(load(REWARD_PORT=unrelated[0], PAGE_PORT=free_port()), run, stack.Runtime(packages.find()), [])
     assert Supervisor(run).members() == [] and run.load() is None
 
 

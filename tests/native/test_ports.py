@@ -28,6 +28,12 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+def take_only(monkeypatch: pytest.MonkeyPatch, *taken: int) -> None:
+    """Have no other ports taken than these, whatever other processes listen on meanwhile."""
+    refusal = ports._refusal
+    monkeypatch.setattr(ports, "_refusal", lambda address, port: refusal(address, port) if port in taken else None)
+
+
 GATEWAY = ("REWARD_PORT", "PAGE_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
 NAMES = (*GATEWAY, "CACHE_PORT", "QUEUE_PORT")
 """Every setting of a port that the native stack can have."""
@@ -50,10 +56,11 @@ def test_taken(taken: int, name: str) -> None:
     assert f"{name}=" in message.splitlines()[-1]
 
 
-def test_every_taken_port_is_named(taken: int) -> None:
+def test_every_taken_port_is_named(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every port that is taken is named, and one command starts the stack on ports that are free."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         second = other.getsockname()[1]
+        take_only(monkeypatch, taken, second)
         with pytest.raises(StackError) as caught:
             ports.require_free(stack(REWARD_PORT=taken, JUDGE_PORT=second, EMBEDDING_PORT=taken))
     first, second_line, third, command = str(caught.value).splitlines()
@@ -100,8 +107,9 @@ def test_ports_of_containers() -> None:
     assert {*ports.compose_ports(settings.load(ROOT, values))} - {*GATEWAY} == {"CACHE_PORT", *ports.MONITORING}
 
 
-def test_own_port(taken: int) -> None:
+def test_own_port(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A port that the running stack holds itself is no conflict."""
+    take_only(monkeypatch, taken)
     ports.require_free(stack(REWARD_PORT=taken), [taken])
 
 

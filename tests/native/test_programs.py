@@ -93,7 +93,7 @@ def test_round_trip(run: RunDir) -> None:
     [
         ({}, []),
         ({"CACHE_MAX_MEMORY": "64mb"}, ["cache"]),
-        ({"VERIFY_TIMEOUT": 3}, ["rules", "worker"]),
+        ({"VERIFY_TIMEOUT": 30}, ["rules", "worker"]),
         ({"REWARD_THREADS": 3}, ["rules"]),
         ({"REWARD_SERVER_API_KEYS": "another-key-of-the-tests"}, ["rules"]),
         ({"LLM_JUDGE_SERVER_API_KEY": "another"}, ["rules", "worker"]),

@@ -25,7 +25,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     def made(name: str) -> None:
         path = tmp_path / "programs" / name
         path.parent.mkdir()
-        path.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
+        path.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(3600)\n")
         path.chmod(0o755)
         monkeypatch.setenv("PATH", str(path.parent))
 
@@ -48,8 +48,11 @@ def test_of_another_python(needs_process: None, tmp_path: Path, name: str) -> No
     (other / "argparse.py").write_text("raise RuntimeError('another module')\n")
     (other / "ipaddress.py").write_text("raise RuntimeError('another module')\n")
     tree.environment[name] = str(other)
-    done = make(tree, "preflight")
-    assert (done.returncode, done.stdout) == (0, "")
+    done = make(tree, "status")
+    assert (done.returncode, done.stdout.startswith("ERROR: nothing runs here — make up\n")) == (2, True), done.stdout
+    # What it finds wrong with this machine, such as too little memory, is not asked here.
+    said = make(tree, "preflight").stdout
+    assert [word for word in ("another module", "Traceback", "Fatal") if word in said] == [], said
 
 
 @pytest.mark.usefixtures("needs_process", "fresh_nvidia_smi")
@@ -59,7 +62,7 @@ def test_a_driver_that_hangs(
     """An nvidia-smi that does not answer, and cannot be ended, is said once, and its machine has no GPU."""
     program("nvidia-smi")
     held: list[subprocess.Popen[str]] = []
-    monkeypatch.setattr(machine, "NVIDIA_SMI_SECONDS", 0.2)
+    monkeypatch.setattr(machine, "NVIDIA_SMI_SECONDS", 0.2)  # expires
     with monkeypatch.context() as patch:
         patch.setattr(subprocess.Popen, "kill", lambda process: held.append(process))
         assert (machine.gpus(), machine.gpus()) == ([], [])
@@ -73,7 +76,7 @@ def test_a_driver_that_hangs(
 def test_an_engine_that_hangs(program: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A docker that does not answer is passed over, and the reason for local processes says so."""
     program("docker")
-    monkeypatch.setattr(engine, "FIRST_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "FIRST_ANSWER_SECONDS", 0.2)  # expires
     asked = settings.load(ROOT, {"RUN_DIR": str(tmp_path / "run")})
     assert deployment.choose(asked, RunDir(asked["RUN_DIR"])) == ("native", "docker info: no answer in 0.2 s")
 

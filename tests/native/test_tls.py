@@ -40,7 +40,7 @@ def shown(port: int) -> str:
 def refuses_plain_http(port: int) -> None:
     """A request without TLS is answered by a sentence."""
     with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=20)
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=60)
     with caught.value as reply:
         assert (reply.code, json.load(reply)) == (
             400,
@@ -60,7 +60,8 @@ def supervisor(tmp_path: Path) -> Iterator[tuple[RunDir, Supervisor]]:
 
 def write(run: RunDir, port: int, shows: Certificate) -> Stack:
     """Write the files of a stack of nothing but a gateway that shows a certificate."""
-    described = stack.describe(load(REWARD_PORT=port, **shows.settings), run, stack.Runtime(packages.find()), [], None)
+    settings = load(REWARD_PORT=port, PAGE_PORT=free_port(), **shows.settings)
+    described = stack.describe(settings, run, stack.Runtime(packages.find()), [], None)
     described = replace(described, programs=[one for one in described.programs if one.name == "gateway"])
     described.secrets.write()
     template.write(described.files(run), run.path)

@@ -76,7 +76,7 @@ def test_hanging(start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
     eventually(is_known_to_be_healthy)
     os.kill(first, signal.SIGSTOP)
-    monkeypatch.setattr(health, "BUSY_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(health, "BUSY_TIMEOUT_SECONDS", 0.5)  # expires
 
     eventually(has_another_process)
     eventually(lambda: not problem("cache", run, running))

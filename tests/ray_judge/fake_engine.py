@@ -15,7 +15,7 @@ MODELS = {"object": "list", "data": [{"id": "fake", "root": "/models/fake", "own
 SLOW = "SLOW"
 """A prompt that holds this is answered late."""
 SLOW_SECONDS = 3.0
-RESTART_SECONDS = 6.0
+RESTART_SECONDS = 15.0
 """That a restarted engine takes to load its weights."""
 
 

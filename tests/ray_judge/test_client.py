@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
-import time
 import types
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import ModuleSpec
 from itertools import count
 from typing import Any
@@ -17,8 +18,10 @@ import pytest
 import rewardstack
 from rewardstack.errors import SettingsError
 from rewardstack.settings import Settings
-from rewardstack.transport import ray_actor
+from rewardstack.transport import ray_actor, reply_faults
 from tests.ray_judge.cluster import samples, statuses
+from tests.support.clock import Clock
+from tests.support.waiting import eventually
 
 NAMES = (f"judge-{number}" for number in count())
 """A name for each test: of an address what was refused is remembered."""
@@ -120,7 +123,8 @@ def broken(_: dict[str, Any]) -> Response:
 )
 def test_failures(chat: Callable[[dict[str, Any]], Response], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no answer fails every sample with its reason; none is a score."""
-    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "3")
+    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.01)
+    monkeypatch.setenv("REWARDSTACK_MAX_RETRIES", "1")
     actor(chat)
     scores = rewardstack.score(samples(3))
     assert statuses(scores) == {"failed": 3}
@@ -132,27 +136,33 @@ def test_failures(chat: Callable[[dict[str, Any]], Response], says: str, monkeyp
 )
 def test_busy(monkeypatch: pytest.MonkeyPatch, status: int, says: str) -> None:
     """What does not end in the time of a sample fails it with its reason."""
-    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "3")
-    actor(lambda _: (status, {"error": {"message": says}}))
-    scores = rewardstack.score(samples(3))
+    clock = Clock(monkeypatch)
+    asked = actor(lambda _: (status, {"error": {"message": says}}))
+    with ThreadPoolExecutor(1) as thread:
+        scoring = thread.submit(rewardstack.score, samples(3))
+        eventually(lambda: len([one for one in asked.calls if one[0] == "POST"]) > 3)
+        for _ in range(3):  # the time of a sample in a queue begins with the last answer
+            clock.forward(31)
+        scores = scoring.result()
     assert statuses(scores) == {"failed": 3}
     assert all(says in one.reason for one in scores), scores[0].reason
 
 
 def test_lost_actor(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the actor is lost, its name is looked up again, once for all samples, and the actor found is asked."""
-    found, looked_up = Actor(verdict), []
+    found, looked_up, clock = Actor(verdict), [], Clock(monkeypatch)
 
-    def find(*named: str) -> Actor:
-        looked_up.append(named)
-        time.sleep(0.2)
+    def find(_url: str, _namespace: str, name: str) -> Actor:
+        looked_up.append(name)
+        for _ in range(10):
+            clock.forward(0)  # until all samples have found the actor lost
         return found
 
     monkeypatch.setattr(ray_actor, "_find", find)
     actor(lost)
     assert statuses(rewardstack.score(samples(50))) == {"ok": 50}
     assert ("POST", "/v1/chat/completions") in found.calls
-    assert len(looked_up) == 1
+    assert looked_up.count(os.environ["LLM_JUDGE_RAY_ACTOR"]) == 1  # judges of earlier tests are still probed
 
 
 def test_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,8 @@ from tests.support.servers import Redis, free_port
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 START_SECONDS = 200
-VERIFY_TIMEOUT = 1
+VERIFY_TIMEOUT = 5
+"""Seconds that an isolated sample of `server` may take: for samples that never end, and those beside them."""
 OWN_FUNCTIONS = (
     ROOT / "examples" / "reward_functions.py",
     *(HERE / "functions" / name for name in ("hostile.py", "signatures.py")),
@@ -136,6 +137,18 @@ def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory, datase
         *("--workers", "2", "--dataset", str(dataset)),
         REWARD_FUNCTIONS=os.pathsep.join(map(str, OWN_FUNCTIONS)),
         VERIFY_TIMEOUT=VERIFY_TIMEOUT,
+    ) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def hasty(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
+    """Run a server on which an isolated sample may take a second, for requests whose isolated samples never end."""
+    with running(
+        tmp_path_factory.mktemp("hasty"),
+        *("--workers", "2"),
+        REWARD_FUNCTIONS=os.pathsep.join(map(str, OWN_FUNCTIONS)),
+        VERIFY_TIMEOUT=1,  # expires
     ) as one:
         yield one
 

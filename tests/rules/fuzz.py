@@ -97,7 +97,8 @@ def main() -> None:
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     half = -(-options.requests // 2)
-    with tempfile.TemporaryDirectory() as folder, site(Path(folder), processes=2, VERIFY_TIMEOUT=1) as here:
+    hung = 1  # expires where a hostile request never ends
+    with tempfile.TemporaryDirectory() as folder, site(Path(folder), processes=2, VERIFY_TIMEOUT=hung) as here:
         here.add_worker()
         fuzzer = Fuzzer(here.server.url, options.seed)
         fuzzer.run(half)

@@ -45,7 +45,6 @@ CASES: dict[str, tuple[Any, ...]] = {
     "math with an option that is wrong": ("math", r"\boxed{1}", "1", {"extraction": "lax"}),
     "regex": ("rule_remote_regex_format", "abc", None, {"pattern": "a.c"}),
     "a regex that is none": ("rule_remote_regex_format", "abc", None, {"pattern": "("}),
-    "a regex that takes for ever": ("rule_remote_regex_format", "a" * 40, None, {"pattern": "(a|aa)+b"}),
     "JSON schema": ("rule_remote_json_schema", '{"a": 1}', None, {"schema": {"required": ["b"]}}),
     "length": ("rule_remote_length", "one two", None, {"target_length": 4, "length_unit": "words"}),
     "repetition": ("rule_remote_repetition", "a b a b a b", None, {"ngram_size": 2}),
@@ -56,9 +55,12 @@ CASES: dict[str, tuple[Any, ...]] = {
     "an own function that takes all fields": ("rule_remote_echo", "a", None, {"x": 1, "y": [2], "timeout": 30}),
     "an own function that raises": ("rule_remote_raises", "a", "b"),
     "an own function that ends its process": ("rule_remote_leaves", "now", None),
-    "an own function that hangs": ("rule_remote_hang", "slow", None),
     "an own function and a field that no server takes": ("rule_remote_echo", "a", None, {"data_path": "/etc"}),
     "an own function and a field that JSON cannot hold": ("rule_remote_echo", "a", None, {"x": {1, 2}}),
+}
+ENDLESS: dict[str, tuple[Any, ...]] = {
+    "a regex that takes for ever": ("rule_remote_regex_format", "a" * 40, None, {"pattern": "(a|aa)+b"}),
+    "an own function that hangs": ("rule_remote_hang", "slow", None),
 }
 CACHED = ("math in isolation", "regex", "JSON schema", "an own function", "an own function with parts")
 """Cases whose scores are looked up in the cache; what is decided at once is not."""
@@ -93,6 +95,18 @@ def test_scores_are_the_servers(server: RewardServer, monkeypatch: pytest.Monkey
             assert here[name] == there[name]
 
 
+def test_limits_are_the_servers(hasty: RewardServer, monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
+    """A sample that takes longer than it may fails in process as through a reward server."""
+    monkeypatch.setenv("VERIFY_TIMEOUT", "1")  # expires
+    here = scores_of(ENDLESS)
+    monkeypatch.setenv("REWARD_SERVER_URL", hasty.url)
+    there = scores_of(ENDLESS)
+    for name in ENDLESS:
+        with table.case(name):
+            assert here[name] == there[name]
+            assert "the sample took longer than 1 s" in here[name].reason
+
+
 def test_cache_keys_are_the_servers(server: RewardServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a reward server scored is found in the cache when rules run in process, and the other way round."""
     cases = {name: CASES[name] for name in CACHED}
@@ -119,7 +133,7 @@ def test_sample_that_names_a_server(server: RewardServer) -> None:
     """In one batch, a sample with `server_url` is scored by that server, the others in process."""
     names = {f"case {at}": ("math", *HARD, {"server_url": server.url} if at % 2 else {}) for at in range(10)}
     assert [("ok", 1.0)] * 10 == [(one.status, one.value) for one in scores_of(names).values()]
-    nowhere = {"server_url": "http://127.0.0.1:9", "timeout": 0.5}
+    nowhere = {"server_url": "http://127.0.0.1:9", "timeout": 0.5}  # expires, as nothing listens there
     found = scores_of({"here": ("gsm8k", "#### 42", "42"), "nowhere": ("gsm8k", "#### 42", "42", nowhere)})
     assert ["ok", "failed"] == [one.status for one in found.values()]
 

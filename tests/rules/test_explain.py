@@ -144,9 +144,9 @@ def test_a_key_is_needed(guarded: RewardServer) -> None:
     assert guarded.post("/v1/explain", RIGHT | {"solution_str": "x" * 200_000}, headers=key).status_code == 413
 
 
-def test_a_function_that_hangs(server: RewardServer) -> None:
+def test_a_function_that_hangs(hasty: RewardServer) -> None:
     """A function that does not end is ended, and the explanation says so."""
-    reply = explain(server, {"data_source": "rule_remote_hang", "solution_str": "slow", "ground_truth": "x"})
+    reply = explain(hasty, {"data_source": "rule_remote_hang", "solution_str": "slow", "ground_truth": "x"})
     assert reply["score"]["status"] == "failed" and "took longer than 1 s" in reply["score"]["reason"]
 
 

@@ -6,7 +6,8 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -16,14 +17,20 @@ import pytest
 import pytest_asyncio
 
 from benchmarks.mix import make_samples
-from rewardstack.core.lru import LruCache
 from rewardstack.score import Item, Score
 from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.launch import start_supervisor
 from rewardstack_rules.scoring import rule as local_rule
 from rewardstack_rules.scoring.pools import isolation_config
-from rewardstack_rules.scoring.rule import MAX_CACHED_VERDICTS, MAX_INLINE, Isolation, LocalSample, VerifierRule
+from rewardstack_rules.scoring.rule import (
+    MAX_CACHED_VERDICTS,
+    MAX_INLINE,
+    Isolation,
+    LocalSample,
+    Verdicts,
+    VerifierRule,
+)
 from rewardstack_rules.settings import Settings
 from rewardstack_verifier.question import Question, ask
 from rewardstack_verifier.shortcut import decide_fast_path
@@ -114,16 +121,16 @@ async def isolation(needs_process: None) -> AsyncIterator[Isolation]:
     config = replace(config, entry="tests.support.slow_questions:execute", fast=2, slow=2)
     home = start_supervisor(config)
     client = IsolationClient(config)
-    yield Isolation(client, 5.0)
+    yield Isolation(client, 60.0)
     client.close()
     home.close()
 
 
-def verifier(name: str, isolation: Isolation) -> VerifierRule:
+def verifier(name: str, isolation: Isolation, verdicts: Verdicts | None = None) -> VerifierRule:
     """The scorer of a built-in verifier."""
     rule = load_registry([]).get(name)
     assert rule.verifier is not None
-    return VerifierRule(rule, rule.verifier, isolation, LruCache(MAX_CACHED_VERDICTS))
+    return VerifierRule(rule, rule.verifier, isolation, Verdicts(MAX_CACHED_VERDICTS) if verdicts is None else verdicts)
 
 
 async def answers(one: VerifierRule, items: list[Item], limit: float | None = None) -> list[Score]:
@@ -200,24 +207,38 @@ async def test_fault_inline(isolation: Isolation, monkeypatch: pytest.MonkeyPatc
     assert [(score.value, score.status) for score in scores] == [(0.0, "ok"), (1.0, "ok")]
 
 
-async def test_slow_among_others(isolation: Isolation) -> None:
-    """A sample that takes minutes ends at the deadline; those whose questions travel with its own do not."""
-    isolation.timeout = 1.0
+async def test_slow_among_others(isolation: Isolation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample that never ends does so at the limit; those whose questions travel with its own do not."""
+    run = isolation._client.run
+
+    async def run_alone_in_a_second(task: Mapping[str, Any], timeout: float, **options: Any) -> Any:
+        [first, *others] = task["questions"]
+        is_endless = FOR_EVER in first.answer and not others
+        return await run(task, 1.0 if is_endless else timeout, **options)  # expires
+
+    monkeypatch.setattr(isolation._client, "run", run_alone_in_a_second)
 
     scores = await answers(verifier("math", isolation), [*ORDINARY, SLOW, *ORDINARY])
 
     assert [score.value for score in scores] == [1.0] * 6 + [None] + [1.0] * 6
-    assert (scores[6].status, scores[6].reason) == ("failed", "math: the sample took longer than 1 s")
+    assert (scores[6].status, scores[6].reason) == ("failed", "math: the sample took longer than 60 s")
 
 
-async def test_caller_gives_up(isolation: Isolation) -> None:
+async def test_caller_gives_up(isolation: Isolation, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the caller's timeout unfinished samples have failed, the rest is scored, and nothing keeps running."""
-    isolation.timeout = 60.0
+    isolation.timeout = 80_000.0
+    ahead, real_time, verdicts = 0.0, time.monotonic, Verdicts(MAX_CACHED_VERDICTS)
+    monkeypatch.setattr(time, "monotonic", lambda: real_time() + ahead)
 
-    scores = await answers(verifier("math", isolation), [SLOW, *ORDINARY], limit=2)
+    asked = asyncio.create_task(answers(verifier("math", isolation, verdicts), [SLOW, *ORDINARY], limit=3600))
+    while len(verdicts) < len(ORDINARY):
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(0.1)
+    ahead = 3600.0
+    scores = await asked
 
     assert [score.status for score in scores] == ["failed"] + ["ok"] * 6
-    for _ in range(200):
+    for _ in range(1200):
         stats = await isolation._client.stats()
         if not stats["busy"]:
             break

@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from tests.rules.conftest import RewardServer
-from tests.rules.fuzz import Fuzzer
 
 REQUESTS = 300
 
@@ -15,6 +14,8 @@ REQUESTS = 300
 @pytest.mark.nightly
 def test_no_500(server: RewardServer) -> None:
     """No request, well-formed or not, is answered by 500 or otherwise than the server's own document says."""
+    from tests.rules.fuzz import Fuzzer  # takes a second
+
     fuzzer = Fuzzer(server.url, seed=0)
     fuzzer.run(REQUESTS)
 

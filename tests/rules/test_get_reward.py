@@ -75,9 +75,9 @@ def test_some_failed(server: RewardServer) -> None:
     assert (reply.status_code, reply.json()) == (200, {"rewards": [0.0, 1.0], "statuses": ["failed", "ok"]})
 
 
-def test_all_failed(server: RewardServer) -> None:
+def test_all_failed(hasty: RewardServer) -> None:
     """Where the infrastructure failed every sample the reply is 503, so that the trainer tries again."""
-    reply = server.post("/get_reward?reward_type=hang", {"prompts": ["p"], "responses": ["slow"]})
+    reply = hasty.post("/get_reward?reward_type=hang", {"prompts": ["p"], "responses": ["slow"]})
 
     assert (reply.status_code, reply.headers["Retry-After"], reply.json()["statuses"]) == (503, "1", ["failed"])
 

@@ -16,13 +16,15 @@ import redis as redis_client
 import requests
 
 from rewardstack import Request, score
+from rewardstack.cache import link
 from rewardstack.cache.key import PREFIX
 from rewardstack_rules.run_reward_server import _warn_if_open
 from rewardstack_rules.settings import Settings
-from tests.rules.conftest import RewardServer
+from tests.rules.conftest import HERE, RewardServer
 from tests.support.servers import Redis
 from tests.support.waiting import eventually
 
+PATIENT = HERE / "functions" / "patient_redis.py"
 ITEM = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 MINE = {"data_source": "rule_remote_mine", "solution_str": "a"}
 SOURCE = """\
@@ -93,8 +95,8 @@ def test_stop_in_flight(
     temporary = tmp_path_factory.mktemp("t")  # a short path, because isolated processes keep their sockets in it
     body = f"    pathlib.Path({str(begun := tmp_path / 'begun')!r}).touch()\n    time.sleep(1)\n    return 1.0\n"
     (mine := tmp_path / "mine.py").write_text(SOURCE + body)
-    server = start(*arguments, REWARD_FUNCTIONS=mine, TMPDIR=temporary)
-    left = [*temporary.iterdir()]
+    server = start(*arguments, REWARD_FUNCTIONS=mine, TMPDIR=temporary, VERIFY_TIMEOUT=60)
+    eventually(lambda: len([*temporary.iterdir()]) == 2)  # isolated processes of both kinds
 
     with ThreadPoolExecutor() as pool:
         in_flight = pool.submit(server.score, MINE)
@@ -102,7 +104,6 @@ def test_stop_in_flight(
         server.stop()
 
     assert in_flight.result()[0]["value"] == 1.0
-    assert len(left) == 2  # isolated processes of both kinds
     eventually(lambda: not any(temporary.iterdir()))
 
 
@@ -190,7 +191,9 @@ def test_keys_of_client_and_server(
     """What the server kept in Redis, as it took an isolated process, a client finds there: their keys are the same."""
     redis = Redis(tmp_path)
     try:
-        server = start("--workers", "1", REWARD_CACHE_URL=redis.url, REWARD_SERVER_API_KEYS="a-key-of-the-tests")
+        monkeypatch.setattr(link, "TIMEOUT", 60.0)
+        keys = {"REWARD_SERVER_API_KEYS": "a-key-of-the-tests", "REWARD_FUNCTIONS": PATIENT}
+        server = start("--workers", "1", REWARD_CACHE_URL=redis.url, **keys)
         [by_server] = server.score(
             {"data_source": "math", "solution_str": "$\\sqrt{8}$", "ground_truth": "2\\sqrt{2}"},
             headers={"X-API-Key": "a-key-of-the-tests"},
@@ -203,7 +206,7 @@ def test_keys_of_client_and_server(
             REWARD_SERVER_API_KEY="a-key-of-the-tests",
         ):
             [by_client] = score([Request("math", "$\\sqrt{8}$", "2\\sqrt{2}")])
-        requests.get(server.url + "/health", timeout=5)
+        requests.get(server.url + "/health", timeout=60)
     finally:
         redis.kill()
 

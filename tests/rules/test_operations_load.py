@@ -7,13 +7,13 @@ import os
 import random
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
@@ -26,6 +26,7 @@ from tests.support.waiting import eventually
 
 ITEMS = 300
 SLOW = """\
+import os
 import time
 from rewardstack_rules import reward_function
 
@@ -36,6 +37,7 @@ def slow(response, reference=None):
         file.write(response + "\\n")
     return float(len(response))
 """
+WAIT = "while not os.path.exists({path!r}): time.sleep(0.01)"
 Start = Callable[..., RewardServer]
 
 
@@ -79,7 +81,7 @@ def again_and_again(act: Callable[[], None], seconds: float, times: int) -> Iter
 def test_stop_under_load(start: Start, trace: Path) -> None:
     """At SIGTERM every request that the server was sent is answered; then it closes the connection, and says so."""
     server = start("--workers", "2", REWARD_FUNCTIONS=trace.with_name("slow.py"))
-    stopping = threading.Event()
+    stopping, answered = threading.Event(), SimpleQueue[int]()
 
     def ask(client: int) -> list[str]:
         """Asks until the server has had enough; the ids of its requests, all of which were answered."""
@@ -92,15 +94,18 @@ def test_stop_under_load(start: Start, trace: Path) -> None:
             connection.request("POST", "/get_reward?reward_type=slow", body, headers)
             reply = connection.getresponse()
             assert (200, client + 1.0) == (reply.status, json.load(reply))
+            answered.put(client)
             if reply.will_close:
                 assert stopping.is_set()
                 return idents
 
     with ThreadPoolExecutor(16) as pool:
         clients = [pool.submit(ask, client) for client in range(16)]
-        time.sleep(1.5)
-        stopping.set()
-        server.stop()
+        try:
+            eventually(lambda: answered.qsize() > 300)
+        finally:
+            stopping.set()
+            server.stop()
         asked = [ident for client in clients for ident in client.result()]
 
     logged = [json.loads(line).get("request_id") for line in server.log.read_text().splitlines()]
@@ -122,7 +127,9 @@ def test_workers_come_and_go(
         if harm == "reload":
             server.process.send_signal(signal.SIGHUP)
         else:
-            os.kill(random.choice(workers(server)), signal.SIGKILL)
+            eventually(lambda: workers(server))
+            with suppress(IndexError, ProcessLookupError):
+                os.kill(random.choice(workers(server)), signal.SIGKILL)
 
     with again_and_again(act, seconds, 4):
         scores = score([Request("rule_remote_slow", "a" * (at + 1)) for at in range(ITEMS)])
@@ -159,14 +166,17 @@ def test_isolated_processes_killed(start: Start, trace: Path) -> None:
     assert [at + 1.0 for at in range(ITEMS)] == rewards
 
 
-def test_expired_work_is_dropped(start: Start, trace: Path) -> None:
+def test_expired_work_is_dropped(start: Start, trace: Path, tmp_path: Path) -> None:
     """What nobody waits for any more is not run: of a queue that outlasts its deadline the rest is dropped."""
-    server = start("--workers", "1", REWARD_FUNCTIONS=trace.with_name("slow.py"), VERIFY_PROCESSES=1)
+    awaited, functions = tmp_path / "awaited", tmp_path / "slow.py"
+    functions.write_text(functions.read_text().replace("time.sleep(0.03)", WAIT.format(path=str(awaited))))
+    server = start("--workers", "1", REWARD_FUNCTIONS=functions, VERIFY_PROCESSES=1, VERIFY_TIMEOUT=3600)
     items = [{"data_source": "rule_remote_slow", "solution_str": "a" * (at + 1)} for at in range(200)]
 
-    statuses = Counter(one["status"] for one in server.score(*items, headers={HEADER: "1000"}))
-    time.sleep(1)
+    statuses = Counter(one["status"] for one in server.score(*items, headers={HEADER: "1000"}))  # expires
+    awaited.touch()
+    [after] = server.score({"data_source": "rule_remote_slow", "solution_str": "after"})
 
-    assert statuses["ok"] > 0 and statuses["failed"] > 100
-    assert statuses["ok"] <= len(trace.read_text().splitlines()) < 100
+    assert (statuses, after["status"]) == ({"failed": 200}, "ok")
+    assert len(trace.read_text().splitlines()) < 100
     eventually(lambda: server.get("/ready").status_code == 200)

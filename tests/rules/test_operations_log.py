@@ -80,12 +80,12 @@ def test_probes_are_quiet(guarded: RewardServer) -> None:
     assert len(lines(guarded)) == before
 
 
-def test_failures_are_logged(server: RewardServer) -> None:
+def test_failures_are_logged(hasty: RewardServer) -> None:
     """An item that failed is counted in the line of its request."""
     body = {"prompt": "p", "response": "slow"}
-    server.post("/get_reward?reward_type=hang", body, headers={"X-Request-Id": "failing-1"})
+    hasty.post("/get_reward?reward_type=hang", body, headers={"X-Request-Id": "failing-1"})
 
-    assert line_of(server, "failing-1")["statuses"] == {"failed": 1}
+    assert line_of(hasty, "failing-1")["statuses"] == {"failed": 1}
 
 
 @pytest.mark.parametrize(("variables", "warnings"), [({}, 1), ({"REWARD_TYPE": "math_verifier"}, 0)])

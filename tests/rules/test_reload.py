@@ -34,6 +34,12 @@ def value(server: RewardServer, item: dict[str, Any] = MINE) -> Any:
     return server.score(item)[0]["value"]
 
 
+def replace(path: Path, text: str) -> None:
+    """Replace a file at once, so that nobody reads a part of it."""
+    (new := path.with_suffix(".new")).write_text(text)
+    new.rename(path)
+
+
 @pytest.mark.nightly
 def test_reward_functions(start: Start, tmp_path: Path) -> None:
     """A changed file, and a module beside it, are loaded; a broken one leaves the old in force and is logged once."""
@@ -42,13 +48,13 @@ def test_reward_functions(start: Start, tmp_path: Path) -> None:
     server = start("--workers", "1", REWARD_FUNCTIONS=mine, RELOAD="on")
     assert value(server) == 0.25
 
-    helper.write_text("VALUE = 0.5\n")
+    replace(helper, "VALUE = 0.5\n")
     eventually(lambda: value(server) == 0.5, server.log.read_text)
 
-    mine.write_text(SOURCE.format("1 / 2 +"))
+    replace(mine, SOURCE.format("1 / 2 +"))
     eventually(lambda: "reload: " in server.log.read_text() and "mine.py" in server.log.read_text())
     assert value(server) == 0.5
-    mine.write_text(SOURCE.format("VALUE / 2"))
+    replace(mine, SOURCE.format("VALUE / 2"))
     eventually(lambda: value(server) == 0.25, server.log.read_text)
     assert server.log.read_text().count("stay active") == 1
 

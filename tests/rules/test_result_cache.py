@@ -17,12 +17,13 @@ import redis as redis_client
 from rewardstack import Request, score
 from rewardstack.cache.key import PREFIX
 from rewardstack.settings import DEFAULTS
-from tests.rules.conftest import RewardServer, running
+from tests.rules.conftest import HERE, RewardServer, running
 from tests.rules.test_operations import metric
 from tests.support.servers import FaultServer, Redis
 from tests.support.waiting import eventually
 
 CLIENT_TESTS = Path(__file__).parents[1] / "client"
+PATIENT = {"REWARD_FUNCTIONS": HERE / "functions" / "patient_redis.py"}
 VALUES = ("get", "mget", "getrange", "set", "setex", "mset")
 """Redis' commands that read or write values."""
 
@@ -82,7 +83,7 @@ def variables(redis: Redis) -> Iterator[dict[str, str]]:
 @pytest.fixture(scope="module")
 def server(variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
     """A server with that environment."""
-    with running(tmp_path_factory.mktemp("server"), "--workers", "1", **variables) as one:
+    with running(tmp_path_factory.mktemp("server"), "--workers", "1", **PATIENT, **variables) as one:
         yield one
 
 
@@ -133,7 +134,7 @@ def test_another_server_finds_the_rest(
     The first stops as soon as it has answered: pending writes are done before it ends.
     """
     before = commands(redis)
-    with running(tmp_path, "--workers", "1", **variables) as first:
+    with running(tmp_path, "--workers", "1", **PATIENT, **variables) as first:
         assert {("ok", False)} == statuses(first, *expensive(2))
     assert {("ok", True)} == statuses(server, *expensive(2))
 

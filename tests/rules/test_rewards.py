@@ -19,7 +19,7 @@ from rewardstack_rules.functions.builtin.multiple_choice import multiple_choice
 from rewardstack_rules.functions.builtin.repetition import repetition
 from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.scoring.task import evaluate
-from tests.rules.conftest import RewardServer
+from tests.rules.conftest import VERIFY_TIMEOUT, RewardServer
 from tests.support.table import Table
 
 FILES = sorted((Path(__file__).parents[1] / "cases").glob("rewards*.json"))
@@ -180,7 +180,7 @@ def test_runaway_pattern(server: RewardServer) -> None:
     )
 
     assert ("failed", "ok", 1.0) == (runaway["status"], quick["status"], quick["value"])
-    assert runaway["reason"] == "regex_format: the sample took longer than 1 s"
+    assert runaway["reason"] == f"regex_format: the sample took longer than {VERIFY_TIMEOUT} s"
 
 
 def test_parts_over_http(server: RewardServer) -> None:

@@ -52,33 +52,32 @@ def registry() -> Registry:
     return load_registry([HOSTILE])
 
 
-def rule(registry: Registry, name: str, isolated: IsolationClient, timeout: float = 1.0) -> IsolatedRule:
+def rule(registry: Registry, name: str, isolated: IsolationClient, timeout: float = 60.0) -> IsolatedRule:
     """The scorer of a rule."""
     return IsolatedRule(registry.get(name), Isolation(isolated, timeout))
 
 
-async def test_neighbours_in_time(registry: Registry, isolated: IsolationClient) -> None:
+async def test_neighbours_in_time(registry: Registry, isolated: IsolationClient, tmp_path: Path) -> None:
     """Of two samples that arrive at the same moment the quick one has its score before the slow one."""
-    pipeline = pipeline_of(rule(registry, "hang", isolated))
-    done: list[str] = []
+    pipeline = pipeline_of(rule(registry, "waits", isolated, timeout=3600))
+    awaited = tmp_path / "awaited"
 
-    async def score(response: str) -> None:
-        await scored(pipeline, Item(response))
-        done.append(response)
+    slow = asyncio.create_task(scored(pipeline, Item(str(awaited)), limit=3600))
+    [quick] = await asyncio.create_task(scored(pipeline, Item(str(tmp_path)), limit=3600))
 
-    await asyncio.gather(score("slow"), score("quick"))
-
-    assert done == ["quick", "slow"]
+    assert (quick.status, slow.done()) == ("ok", False)
+    awaited.touch()
+    assert [score.status for score in await slow] == ["ok"]
 
 
 async def test_nothing_runs_for_nobody(registry: Registry, isolated: IsolationClient) -> None:
     """A sample whose callers have given up is neither run nor kept waiting."""
-    hang = rule(registry, "hang", isolated, timeout=60)
+    hang = rule(registry, "hang", isolated, timeout=3600)
 
     with pytest.raises(DeadlineError):
-        await asyncio.wait_for(hang.score([LocalSample(Item("slow"))], context(limit=0.5)), 10)
+        await asyncio.wait_for(hang.score([LocalSample(Item("slow"))], context(limit=0.5)), 60)  # expires after 0.5 s
 
-    for _ in range(200):
+    for _ in range(1200):
         stats = await isolated.stats()
         if not stats["busy"]:
             break
@@ -103,7 +102,7 @@ async def test_inline_rule_that_raises(isolated: IsolationClient) -> None:
     def picky(response: str, references: object, extra: object) -> object:
         raise RuntimeError("a fault")
 
-    faulty = InlineRule(Rule("picky", picky, "f", needs_reference=False, isolated=False), Isolation(isolated, 1.0))  # type: ignore[arg-type]
+    faulty = InlineRule(Rule("picky", picky, "f", needs_reference=False, isolated=False), Isolation(isolated, 60.0))  # type: ignore[arg-type]
 
     [score] = await faulty.score([LocalSample(Item("a"))], context())
 

@@ -8,6 +8,7 @@ import re
 import time
 from typing import Any
 
+import psutil
 import pytest
 import requests
 from jsonschema import Draft202012Validator
@@ -64,11 +65,13 @@ def test_one_server_alone(server: RewardServer) -> None:
 
     assert scope["shared"] is False and "REWARD_CACHE_URL is not set" in scope["note"]
     assert [one["asked"] for one in scope["replicas"]] == [True]
-    assert time.time() - 3600 < scope["since"] <= time.time()
+    started = psutil.Process(server.process.pid).create_time()
+    assert started - 2 <= scope["since"] <= time.time()  # the kernel rounds the time
 
 
 def test_causes(server: RewardServer) -> None:
     """Samples without a score of their own are told by cause, with the minute of the last, and no word of theirs."""
+    minute = time.time() // 60 * 60
     server.score({"data_source": "rule_remote_raises", "solution_str": SCRIPT, "ground_truth": SCRIPT})
     server.score({**RIGHT, "ground_truth": None}, {**RIGHT, "solution_str": 42})
 
@@ -78,7 +81,7 @@ def test_causes(server: RewardServer) -> None:
     assert ("the reward function raised an exception", "rule:raises", "failed") in found
     assert ("the reference is missing", "rule:gsm8k", "unscored") in found
     last = found["the reference is missing", "rule:gsm8k", "unscored"]["last_minute"]
-    assert time.time() - last < 300
+    assert minute <= last <= time.time()
     assert "document.title" not in str(reply)
 
 
@@ -137,9 +140,10 @@ def test_page_asks_nobody_else(server: RewardServer) -> None:
 def test_many_viewers_share_one_report(server: RewardServer) -> None:
     """Who asks within the same second is given the same report by a process."""
     with requests.Session() as session:
-        times = {session.get(f"{server.url}/v1/status", timeout=60).json()["at"] for _ in range(20)}
+        times = sorted({session.get(f"{server.url}/v1/status", timeout=60).json()["at"] for _ in range(20)})
 
-    assert len(times) <= 2 * 2
+    # Of three reports of two processes, two are of the same one.
+    assert all(later - earlier > 0.9 for earlier, later in zip(times, times[2:], strict=False))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
+import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import pytest
 from rewardstack import Request, score
 from rewardstack_rules.functions.results import EXPECTED
 from tests.rules.conftest import OWN_FUNCTIONS, VERIFY_TIMEOUT, RewardServer
+from tests.rules.test_operations import metric
 from tests.support.table import Table
+from tests.support.waiting import eventually
 
 
 def line_of(text: str) -> int:
@@ -23,6 +26,7 @@ def line_of(text: str) -> int:
     return found
 
 
+WAITING = 'rewardstack_verifier_waiting{pool="slow"}'
 LINES = {
     "raises": line_of("raise ValueError("),
     "library": line_of("json.loads("),
@@ -197,15 +201,24 @@ def test_what_functions_print_is_in_the_log(server: RewardServer) -> None:
     }
 
 
-def test_slow_samples_hold_up_no_others(server: RewardServer) -> None:
-    """While samples that hang fill every isolated process, another is scored before the last of those ends."""
+def test_slow_samples_hold_up_no_others(start: Callable[..., RewardServer], tmp_path: Path) -> None:
+    """While samples that take long fill every isolated process, another is scored."""
+    functions = os.pathsep.join(map(str, OWN_FUNCTIONS))
+    server = start("--workers", "2", REWARD_FUNCTIONS=functions, VERIFY_TIMEOUT=3600, VERIFY_PROCESSES=2)
+    (awaited := tmp_path / "awaited").mkdir()
     with ThreadPoolExecutor() as pool:
-        slow = [pool.submit(server.score, *[sample("hang", "slow", number=at)] * 8) for at in range(4)]
-        time.sleep(0.1)
-        quick = server.score(sample("hang", "quick"))[0]
-        ended = [future.done() for future in slow]
+        texts = [str(awaited / f"{at}") for at in range(32)]
+        slow = [pool.submit(server.score, *(sample("waits", text) for text in texts[at::4])) for at in range(4)]
+        try:
+            eventually(lambda: metric(server.get("/metrics").text, WAITING) > 0)
+            quick = server.score(sample("hang", "quick"))[0]
+            ended = [future.done() for future in slow]
+        finally:
+            for text in texts:
+                Path(text).touch()
 
-    assert (quick["status"], all(ended)) == ("ok", False)
+    assert (quick["status"], any(ended)) == ("ok", False)
+    assert {"ok"} == {one["status"] for future in slow for one in future.result()}
 
 
 def test_reward_types(server: RewardServer) -> None:

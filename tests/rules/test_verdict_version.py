@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from rewardstack_rules.functions.fingerprint import VERDICT_VERSION
 from tests.rules.verdict_hashes import FILES, RECORD, hashes
+from tests.support.table import Table
 
 RECORDED = json.loads(RECORD.read_text())
 REMEDY = "python -m tests.rules.verdict_hashes records them"
@@ -19,9 +18,10 @@ def test_recorded() -> None:
     assert sorted(RECORDED["files"]) == FILES, f"other files than were recorded; {REMEDY}"
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_same_verdicts(name: str) -> None:
-    """Under one version the cases of a file have the verdicts that were recorded."""
-    found, recorded = hashes(name), RECORDED["files"][name]
-    assert found["cases"] == recorded["cases"], f"other cases than were recorded; {REMEDY}"
-    assert found["verdicts"] == recorded["verdicts"], f"raise VERDICT_VERSION, then {REMEDY}"
+def test_same_verdicts(table: Table) -> None:
+    """Under one version the cases of a file have the labels that were recorded."""
+    for name in FILES:
+        with table.case(name):
+            found, recorded = hashes(name), RECORDED["files"][name]
+            assert found["cases"] == recorded["cases"], f"other cases than were recorded; {REMEDY}"
+            assert found["labels"] == recorded["labels"], f"raise VERDICT_VERSION, then {REMEDY}"

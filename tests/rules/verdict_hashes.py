@@ -1,8 +1,9 @@
-"""The verdicts of the built-in reward functions over `tests/cases`, hashed by file.
+"""The cases and labels of the built-in reward functions in `tests/cases`, hashed by file.
 
     python -m tests.rules.verdict_hashes
 
-rewrites `tests/cases/verdicts.json`. Run it after adding cases or raising VERDICT_VERSION.
+rewrites `tests/cases/verdicts.json`. Run it after adding cases or raising VERDICT_VERSION. The tests of each file show
+that its verdicts are its labels, so nothing is scored here.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.functions.fingerprint import VERDICT_VERSION
-from rewardstack_rules.scoring.task import evaluate
 
 CASES = Path(__file__).parents[1] / "cases"
 RECORD = CASES / "verdicts.json"
-Input = tuple[str, str, list[str], dict[str, Any]]
-"""The rule, the response, the references and `extra_info`."""
+LABELS = ("right", "same", "value", "parts", "pays")
+"""Keys of what a case expects."""
+NO_INPUTS = ("reason", "why", "math_verify", "source", *LABELS)
+"""Keys that do not change what a case asks."""
 
 
 FILES = sorted(
@@ -30,27 +31,12 @@ FILES = sorted(
 )
 
 
-def inputs(name: str) -> list[Input]:
-    """Return what the cases of a file ask."""
-    cases = json.loads((CASES / name).read_text())
-    if name.startswith("mathematics/"):
-        modes = [{"extraction": one["extraction"]} if "extraction" in one else {} for one in cases]
-        return [("math", one["response"], [one["reference"]], mode) for one, mode in zip(cases, modes, strict=True)]
-    if name.startswith("values/"):
-        return [("math", f"\\boxed{{{one['answer']}}}", [one["reference"]], {}) for one in cases]
-    return [
-        (one.get("rule") or one["function"], one["response"], one["references"], one.get("extra", {})) for one in cases
-    ]
-
-
 def hashes(name: str) -> dict[str, str]:
-    """Return a hash of what the cases of a file ask, and one of the verdicts on them."""
-    registry, asked = load_registry([]), inputs(name)
-    verdicts = [
-        evaluate(registry.get(rule), response, references, extra).as_dict()
-        for rule, response, references, extra in asked
-    ]
-    return {"cases": _hash(asked), "verdicts": _hash(verdicts)}
+    """Return a hash of what the cases of a file ask, and one of their labels."""
+    cases = json.loads((CASES / name).read_text())
+    asked = [{key: value for key, value in case.items() if key not in NO_INPUTS} for case in cases]
+    labels = [{key: case[key] for key in LABELS if key in case} for case in cases]
+    return {"cases": _hash(asked), "labels": _hash(labels)}
 
 
 def _hash(values: list[Any]) -> str:

@@ -23,7 +23,7 @@ SETTINGS = {
     # One of the two is never disturbed, so that its memory tells of the whole time.
     "REWARD_WORKERS": "2",
     "WORKERS": "2",
-    "VERIFY_TIMEOUT": "2",
+    "VERIFY_TIMEOUT": "5",
     "REWARD_JOB_CHUNK_SIZE": "50",
     # What is kept on purpose is full, or has expired, long before the first measurement.
     "REWARD_CACHE_ITEMS": "1000",

@@ -45,7 +45,7 @@ class Dribble:
     def __enter__(self) -> Dribble:
         """Start the clients and return when all have tried to connect."""
         self._thread.start()
-        assert self._there.wait(60)
+        assert self._there.wait(240)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -1,8 +1,8 @@
 """A fake reward server with faults on demand, for cases that a real server cannot reproduce.
 
 `python fault_server.py [PORT]` prints its port. The score of a response is its length in characters. `GET /_stats`
-returns counts of the requests, and in `twice` the responses that it got more than once. `POST /_set` changes its
-behavior:
+returns counts of the requests, in `twice` the responses that it got more than once, and in `arrivals` when each request
+for scores came, on `time.monotonic()`. `POST /_set` changes its behavior:
 
     mode            how `/v1/score` replies: `ok`; `hold`, which waits for another mode; an HTTP status; `hang`, also
                     for `/health`; `drop`, which closes the connection; `garbage`, which is no JSON; `short`, which
@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import json
+import time
 import uuid
 from typing import Any
 
@@ -32,6 +33,7 @@ from tests.support.serving import run
 STATE: dict[str, Any] = {"mode": "ok", "delay": 0.0, "concurrent": 0, "fingerprint": uuid.uuid4().hex}
 COUNTS: collections.Counter[str] = collections.Counter()
 SEEN: collections.Counter[str] = collections.Counter()
+ARRIVALS: list[float] = []
 
 
 async def score(request: web.Request) -> web.StreamResponse:
@@ -46,6 +48,7 @@ async def score(request: web.Request) -> web.StreamResponse:
 async def answer(request: web.Request) -> web.StreamResponse:
     items = json.loads(await request.read())["items"]
     COUNTS["requests" if items else "probes"] += 1
+    ARRIVALS.append(time.monotonic())
     COUNTS["items"] += len(items)
     SEEN.update(item["solution_str"] for item in items)
     COUNTS["authorized"] += "Authorization" in request.headers
@@ -88,7 +91,8 @@ async def change(request: web.Request) -> web.StreamResponse:
 
 
 async def stats(_: web.Request) -> web.StreamResponse:
-    return web.json_response({**COUNTS, "twice": [text for text, times in SEEN.items() if times > 1]})
+    twice = [text for text, times in SEEN.items() if times > 1]
+    return web.json_response({**COUNTS, "twice": twice, "arrivals": ARRIVALS})
 
 
 async def health(_: web.Request) -> web.StreamResponse:

@@ -23,7 +23,7 @@ from tests.helm.rendering import helm
 from tests.support import compose
 from tests.support.disk import Disk
 
-MARKERS = ("engine", "model", "stack", "process")
+MARKERS = ("engine", "model", "compose", "stack", "process")
 """Markers, most expensive first; a test with the fixture `needs_engine` gets the marker `engine`, and so on."""
 NIGHTLY = "nightly"
 """The marker of tests that take too long for `make test`; all tests that need a model get it, too."""

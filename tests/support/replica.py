@@ -3,6 +3,7 @@
 `python replica.py [PORT]` prints its port. `GET /_stats` returns the number of requests for scores (`requests`), and of
 those that got one (`answered`). `POST /_set` changes its behavior:
 
+    until     number of requests for scores after which it is no longer ill; 0 for never
     ill       the fault; empty for none. An HTTP status; `slow`: status 500 after a second; `html`, `empty` or `error`:
               status 200 with such a body; `hang`: no reply, except from /health; `reset`: an incomplete reply
     delay     seconds that a request takes
@@ -24,7 +25,7 @@ from aiohttp import web
 
 from tests.support.serving import run
 
-STATE: dict[str, Any] = {"ill": "", "delay": 0.05, "limit": 10**6, "poison": "", "bytes": 10**9, "lost": 0}
+STATE: dict[str, Any] = {"ill": "", "until": 0, "delay": 0.05, "limit": 10**6, "poison": "", "bytes": 10**9, "lost": 0}
 COUNTS: collections.Counter[str] = collections.Counter()
 FINGERPRINT = uuid.uuid4().hex
 
@@ -71,7 +72,7 @@ def answer(make: Any) -> Any:
         COUNTS["requests"] += 1
         if len(data) > STATE["bytes"]:
             return web.json_response({"error": "too large"}, status=413)
-        if STATE["ill"]:
+        if STATE["ill"] and not 0 < STATE["until"] < COUNTS["requests"]:
             return await spoil(request, STATE["ill"])
         if COUNTS["now"] >= STATE["limit"]:
             return web.json_response({"error": "busy"}, status=503)

@@ -31,10 +31,44 @@ FORKS.set_forkserver_preload(["aiohttp.web"])
 """Forks fake servers from a process that has imported aiohttp: a start takes milliseconds, not half a second."""
 
 
-WORKER_COUNT = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-PORTS = range(10_000 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), 32_000, WORKER_COUNT)
-"""Ports below those that the kernel uses for outgoing connections; each process of pytest-xdist has different ones."""
-_given: set[int] = set()
+PORTS = range(10_000, 32_000)
+"""Ports below those that the kernel uses for outgoing connections."""
+BLOCK = 100
+"""Ports that a test process reserves at a time."""
+
+
+class Ports:
+    """Ports that no other test process on this machine uses, of this clone or another.
+
+    A process reserves a block of ports by binding the UDP port with the number of the first one: servers listen on TCP
+    ports, and the kernel ends a reservation with its process.
+    """
+
+    def __init__(self) -> None:
+        self._left: list[int] = []
+
+    def take(self) -> int:
+        """Return a port that nothing listens on, and that this process has not used before."""
+        while True:
+            if not self._left:
+                self._left = self._reserve()
+            port = self._left.pop()
+            with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+                return port
+
+    def _reserve(self) -> list[int]:
+        """Reserve a block, and return its ports in random order."""
+        for first in random.sample(range(PORTS.start, PORTS.stop, BLOCK), len(PORTS) // BLOCK):
+            reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            with suppress(OSError):
+                reservation.bind(("127.0.0.1", first))
+                reservation.detach()  # stays open until the process ends
+                return random.sample(range(first, first + BLOCK), BLOCK)
+            reservation.close()
+        raise RuntimeError(f"other test processes use all ports from {PORTS.start} to {PORTS.stop - 1}")
+
+
+_ports = Ports()
 
 
 class Process(Protocol):
@@ -141,13 +175,8 @@ def _run(script: Path, port: int, output: Connection) -> None:
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on, and that this function has not returned before in this process."""
-    while True:
-        port = random.choice(PORTS)
-        if port not in _given:
-            _given.add(port)
-            with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-                return port
+    """Return a port that nothing listens on; see `Ports`."""
+    return _ports.take()
 
 
 def wait_for_port(port: int, seconds: float = 60.0) -> None:
@@ -155,7 +184,7 @@ def wait_for_port(port: int, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
+            socket.create_connection(("127.0.0.1", port), 30).close()
             return
         except OSError:
             time.sleep(0.02)

@@ -23,7 +23,7 @@ def impatient_and_patient(
         return score([Request(source, response, "1", {"timeout": timeout})])[0].status
 
     with ThreadPoolExecutor(2) as pool:
-        impatient, patient = pool.submit(status, 0.5), pool.submit(status, 60.0)
+        impatient, patient = pool.submit(status, 0.5), pool.submit(status, 60.0)  # the first one expires
         first = impatient.result()
         release()
         return first, patient.result()

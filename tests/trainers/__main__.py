@@ -128,7 +128,7 @@ def _try(trainer: Trainer, addresses: Mapping[str, str], *, newest: bool) -> str
         # A trainer's own processes import what the tests do, by names from the root of the tree.
         variables = {**os.environ, **addresses, "PYTHONPATH": str(ROOT), "TRAINERS_REPORT": said.name}
         # Without the CPU limit of fast tests: these train.
-        plugins = ["-p", "no:cacheprovider", "-p", "no:tests.support.cpu_limit"]
+        plugins = ["-p", "no:cacheprovider", "-p", "no:tests.support.slow_tests"]
         options = ["--numprocesses", "0", *plugins, "-o", "filterwarnings=default"]
         command = [python, "-m", "pytest", *options, str(HERE / f"running_{trainer.name}.py")]
         status = subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode

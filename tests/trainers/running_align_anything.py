@@ -103,7 +103,7 @@ def test_outage(drop_in: Any, report: Report) -> None:
     """With no server the error names it and the cause."""
     port = free_port()
     with pytest.raises(ServiceError, match=rf"127\.0\.0\.1:{port}/get_reward: connection refused"):
-        drop_in(f"http://127.0.0.1:{port}/get_reward", timeout=1, retry_times=2).score(PROMPTS, RESPONSES)
+        drop_in(f"http://127.0.0.1:{port}/get_reward", timeout=5, retry_times=2).score(PROMPTS, RESPONSES)
     report(32, "no server: an error that names it and the cause")
 
 

@@ -2,7 +2,7 @@
 
 `areal` and `areal.api` are stood in for by empty packages of the same folders, for the former imports torch and Ray;
 `areal.api.reward_api`, its logger and the import of a function by its name are as they were installed. AReaL's 15
-seconds are 2 here, and the function's 12 are 1.
+seconds are 120 here, and the function's 12 are 60, or 1 where no server answers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.trainers.hollow import hollow
 from tests.trainers.outage import refusing
 
 NAME = "rewardstack.trainers.areal.reward"
-SECONDS = 2
+SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +72,6 @@ def test_rewards(wrapped: Any, report: Report) -> None:
 def test_judge(wrapped: Any, monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
     """Rows without a route are scored by that of `REWARD_TYPE`, such as the judge."""
     monkeypatch.setenv("REWARD_TYPE", "llm_judge_remote")
-    monkeypatch.setattr(rewards, "TIMEOUT", 60.0)
-    wrapped.timeout_seconds = 60
     rewards_of = rewarded(wrapped, [{"completion": f"It is {number}.", "answer": "42"} for number in range(4)])
     assert all(0 <= one <= 1 for one in rewards_of)
     report(4, "the judge")
@@ -90,6 +88,7 @@ def test_recovery(wrapped: Any, reward_url: str, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("how", ["nobody", "silence"])
 def test_outage(how: str, wrapped: Any, monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
     """With no server, or one that never answers, its four tries end in an error before it would count 0."""
+    monkeypatch.setattr(rewards, "TIMEOUT", 1.0)  # expires
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = free_port() if how == "nobody" else silent.getsockname()[1]
         monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{port}")

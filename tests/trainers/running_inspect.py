@@ -78,7 +78,7 @@ def test_page(needs_process: None, report: Report) -> None:
 def gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reward server is not there."""
     monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "2")
+    monkeypatch.setenv("REWARD_SERVER_REFUSED_TIMEOUT", "2")  # expires
 
 
 def test_unscored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: Report) -> None:

@@ -83,6 +83,6 @@ def test_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: Report)
 def test_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
     """Without the server there is no mean, rather than 0."""
     monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "1")
+    monkeypatch.setenv("REWARD_SERVER_REFUSED_TIMEOUT", "1")  # expires
     assert math.isnan(mean(tmp_path, monkeypatch))
     report(3, "an outage is nan")

@@ -66,7 +66,7 @@ def test_metric(report: Report) -> None:
 def test_outage(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
     """Without the server there is no reward, and `failed` is 1."""
     monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "1")
+    monkeypatch.setenv("REWARD_SERVER_REFUSED_TIMEOUT", "1")  # expires
     found = evaluated()
 
     assert found["results"]["failed,none"] == 1.0

@@ -66,7 +66,7 @@ def test_a_row_without_a_value(fault: str, cause: str, report: Report) -> None:
     with fault_server() as server:
         server.set(mode="503")
         url = server.url if fault == "503" else f"http://127.0.0.1:{free_port()}"
-        register("down", "gsm8k", extra_info={"server_url": url}, timeout=2)
+        register("down", "gsm8k", extra_info={"server_url": url}, timeout=5)
         with pytest.raises(ScoringError, match=f"^reward down: sample 0: failed: .*{cause}"):
             scored(["down"], samples("0", "1"))
 

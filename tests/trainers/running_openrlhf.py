@@ -144,7 +144,7 @@ def test_outage(
     """
     url = f"http://127.0.0.1:{free_port()}"
     monkeypatch.setenv("REWARD_SERVER_URL", url)
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "2")
+    monkeypatch.setenv("REWARD_SERVER_REFUSED_TIMEOUT", "2")  # expires
     monkeypatch.setenv("REWARD_TYPE", "gsm8k")
     monkeypatch.setattr("asyncio.sleep", _brief_sleep)
     [output] = rollouts(executor(f"{url}/get_reward" if by == "HTTP" else rewards.__file__), [RIGHT + "?"])

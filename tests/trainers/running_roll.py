@@ -87,7 +87,7 @@ def test_recovery(reward_url: str, caplog: pytest.LogCaptureFixture, report: Rep
     """A server that answers 503 six times and then recovers costs a round of tries, and no reward."""
     with refusing(reward_url, 6) as way:
         assert rewards(way.url, ["recovered #### 42"], ground_truth="42") == [1.0]
-    assert caplog.text.count("503") == 6
+    assert caplog.text.count("503 Server Error") == 6
     report(1, "503 six times, then scored")
 
 

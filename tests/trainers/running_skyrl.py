@@ -21,7 +21,7 @@ from tests.ray_judge.cluster import environment, logical
 from tests.support.snippets import block
 from tests.trainers.conftest import Report
 
-pytestmark = [pytest.mark.usefixtures("needs_process"), pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.usefixtures("needs_process"), pytest.mark.timeout(600)]
 EXAMPLE = ROOT / "examples/skyrl"
 """Also found at `examples/llm_as_a_judge_local`."""
 SCRIPTS = {"rule_based": 1, "llm_judge_local": 2, "rule_based_async": 2, "llm_judge_local_async": 3}

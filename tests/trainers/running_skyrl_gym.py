@@ -72,7 +72,7 @@ def test_steps(reward_url: str, report: Report) -> None:
 def test_dead(reward_url: str, monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
     """Where the judge is gone a reward is 0 and said to have failed, in metadata and metrics; or the step raises."""
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "2")
+    monkeypatch.setenv("LLM_JUDGE_SERVER_REFUSED_TIMEOUT", "2")  # expires
     done = asyncio.run(episodes([(JUDGED, f"It is {one}.") for one in range(THREADS)] + [(RULE, "#### 42")]))
 
     dead, alive = done[:-1], done[-1]

@@ -29,12 +29,6 @@ RESPONSES = ["#### 42", "#### 41"] * 16
 EXPECTED = [1.0, 0.0] * 16
 
 
-@pytest.fixture(autouse=True)
-def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for minutes."""
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "2")
-
-
 def arguments(**given: Any) -> SimpleNamespace:
     """Of slime's command line, those that its rewards read."""
     return SimpleNamespace(**{"custom_rm_path": None, "rm_type": None, "rm_url": None, "group_rm": False, **given})
@@ -99,9 +93,8 @@ async def test_group(report: Report) -> None:
     report(33, "a group by function")
 
 
-async def test_judge(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
+async def test_judge(report: Report) -> None:
     """The function reaches a judge without a reward server between."""
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "60")
     args = arguments(rm_type="llm_judge_remote", custom_rm_path=PATH)
     got = await batched_async_rm(args, [sample(f"It is {number}.") for number in range(4)])
     assert all(0 <= one <= 1 for one in got)
@@ -125,7 +118,7 @@ async def test_outage(by: str, monkeypatch: pytest.MonkeyPatch, report: Report) 
     """With no server the last of slime's ten tries, or the function's call, is an error that says so."""
     url = f"http://127.0.0.1:{free_port()}"
     monkeypatch.setenv("REWARD_SERVER_URL", url)
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "1")
+    monkeypatch.setenv("REWARD_SERVER_REFUSED_TIMEOUT", "1")  # expires
     http = arguments(rm_type="remote_rm", rm_url=f"{url}/get_reward")
     args = http if by == "HTTP" else arguments(rm_type="gsm8k", custom_rm_path=PATH)
     with pytest.raises((aiohttp.ClientError, ScoringError), match=r"Connect call failed"):

@@ -146,7 +146,7 @@ def test_failure(
 ) -> None:
     """A sample without a score is an error of the task, which says why; its reward stays open."""
     monkeypatch.setenv("REWARD_SERVER_URL", reward_url if there else f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "2")
+    monkeypatch.setenv("REWARD_SERVER_REFUSED_TIMEOUT", "2")  # expires
     with pytest.raises(TaskError, match=says):
         scored(plugged(**data), "#### 42")
     report(1, f"an error that says {says.partition(':')[0]}")

@@ -114,11 +114,11 @@ def broken() -> Iterator[str]:
 
 def samples_of_all_kinds(broken: str) -> list[Sample]:
     """Right and wrong ones of verl's own data sets, judged ones, and those that get no score for every reason."""
-    dead = {"server_url": f"http://127.0.0.1:{free_port()}", "timeout": 2}
+    dead = {"server_url": f"http://127.0.0.1:{free_port()}", "timeout": 2}  # expires
     lost = [
         Sample("#### 1", None),
         Sample("#### 1", "1", extra=dead),
-        Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2}),
+        Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2}),  # expires
         Sample("It is 42.", "42", "llm_judge_remote", dead),
     ]
     judged = Sample("It is 42.", "42", "llm_judge_remote", {"question": "What is 6 * 7?", "temperature": 0})
@@ -283,7 +283,7 @@ def test_mask_failed(model: str, queue: None, broken: str, report: Report) -> No
     without it, loss and gradients are finite, and 0 for the padding in its place. So it is for a group of which all
     failed; a batch of which all failed ends the run."""
     right, wrong = Sample("#### 1", "1"), Sample("#### 2", "1")
-    lost = Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2})
+    lost = Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2})  # expires
     lines = block("docs/trainers.md", "", "reward.reward_manager").split()
     config = configuration(model, *lines, "+reward.mask_failed=true", "actor_rollout_ref.rollout.n=4")
     three = torch.tensor([[1.0], [0.0], [1.0]])
@@ -354,7 +354,7 @@ def test_question(one: One, tmp_path: Path, report: Report) -> None:
 
 def test_metrics(one: One, broken: str, report: Report) -> None:
     """verl's own metrics of validation have the share that failed, and `acc`."""
-    lost = Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2})
+    lost = Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2})  # expires
     told = [one(sample, f"{FUNCTION}.path={PACKAGE}")["reward_extra_info"] for sample in (OWN_NAMES[0], lost)]
     columns = {key: [row[key] for row in told] for key in KEYS}
     metrics = process_validation_metrics(["openai/gsm8k"] * 2, ["a", "b"], columns)

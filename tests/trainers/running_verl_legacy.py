@@ -32,7 +32,7 @@ SAMPLES = [
     Sample("It is \\boxed{\\frac12}.", "\\frac{1}{2}", "DigitalLearningGmbH/MATH-lighteval"),
     Sample("It is 42.", "42", "llm_judge_remote", {"question": "What is 6 * 7?", "temperature": 0}),
     Sample("#### 1", None),
-    Sample("#### 1", "1", extra={"server_url": f"http://127.0.0.1:{free_port()}", "timeout": 2}),
+    Sample("#### 1", "1", extra={"server_url": f"http://127.0.0.1:{free_port()}", "timeout": 2}),  # expires
 ]
 """Right, wrong, judged, without a reference, and one whose server is gone."""
 

@@ -17,7 +17,7 @@ for line in sys.stdin:
     print(json.dumps(bool(math_verify.verify(*read, timeout_seconds=None))))
 """
 _MARKS = ("$", "boxed", "####", "\\(", "answer")
-TIMEOUT = 120
+TIMEOUT = 280
 """Seconds for all of them."""
 
 

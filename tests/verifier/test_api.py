@@ -229,7 +229,7 @@ def test_timeout() -> None:
     assert not issubclass(TimeoutException, Exception)
     before = signal.getsignal(signal.SIGALRM)
     with pytest.raises(TimeoutException):
-        timeout(1)(signal.pause)()
+        timeout(1)(signal.pause)()  # expires
     assert signal.getsignal(signal.SIGALRM) is before
 
 

@@ -12,7 +12,7 @@ from flint import ctx
 from rewardstack_verifier import equivalent
 from rewardstack_verifier.numbers.balls import precision
 
-WAIT = 10.0
+WAIT = 60.0
 """Seconds after which a test fails."""
 
 

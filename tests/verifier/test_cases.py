@@ -16,8 +16,8 @@ FILES = sorted((Path(__file__).parents[1] / "cases" / "mathematics").glob("*.jso
 CASES = [case for path in FILES for case in json.loads(path.read_text())]
 BEYOND = json.loads((FILES[0].parent / "bounds.json").read_text())
 """What math_verify alone may take minutes for."""
-PARTS = 4
-"""In which it is asked about the others, half a minute for all of them: each has its own timeout and CPU."""
+PARTS = 8
+"""In which it is asked about the others, a quarter of a minute for each: each has its own timeout and CPU."""
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])

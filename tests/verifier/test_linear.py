@@ -10,12 +10,14 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.table import Table
-from tests.verifier.repetition_reader import Repetition, is_linear
+from tests.verifier.repetition_reader import Repetition
 
-LENGTHS = [10_000, 100_000, 1_000_000]
-"""Characters: a reader that goes back over the text for every character of it would take hours for the longest."""
-SHORT_LENGTHS = [99, 990]
-"""Characters within the bounds on an answer, so that it is parsed."""
+LENGTH = 1_000_000
+"""Characters, which are read in two seconds at most. A reader that goes back over the text for every part of ten
+characters takes 50 billion steps: minutes, if a step takes more than two nanoseconds; one that does so for every
+character takes hours."""
+SHORT_LENGTH = 990
+"""Characters within the bounds on an answer, so that it is parsed, in milliseconds."""
 PARTS = [
     "<answer>",
     "</answer>",
@@ -130,30 +132,27 @@ PREFIXES = ["", "Answer: ", "\\boxed{1}", "$ ", "\\boxed", "<answer>"]
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(7200)
 def test_repetitions_are_read_in_linear_time(table: Table) -> None:
-    """Ten times the text of one part, behind whatever opens an answer, takes about ten times the CPU time to read."""
-    long = [Repetition(form=f"{prefix}{{}}", part=part, lengths=LENGTHS) for part in PARTS for prefix in PREFIXES]
-    check(long, table)
+    """A long text of one part, behind whatever opens an answer, is read: in quadratic time it would not be."""
+    check([Repetition(form=f"{prefix}{{}}", part=part, length=LENGTH) for part in PARTS for prefix in PREFIXES], table)
 
 
 @pytest.mark.nightly
-def test_short_repetitions_are_parsed_in_linear_time(table: Table) -> None:
-    """Ten times the notation, within the bounds on an answer, takes about ten times the CPU time to parse."""
-    check([Repetition(form="\\boxed{{}}\n\n{}", part=part, lengths=SHORT_LENGTHS) for part in PARTS], table)
+def test_short_repetitions_are_parsed(table: Table) -> None:
+    """The longest repetition within the bounds on an answer is parsed: in exponential time it would not be."""
+    check([Repetition(form="\\boxed{{}}\n\n{}", part=part, length=SHORT_LENGTH) for part in PARTS], table)
 
 
 def check(cases: list[Repetition], table: Table) -> None:
-    """Check that each case is read to its end, without an error, in linear time."""
-    for case, outcome in measurements(cases):
+    """Check that each case is read to its end, without an error."""
+    for case, error in errors(cases):
         with table.case(f"{case['part']!r} in {case['form']!r}"):
-            assert isinstance(outcome, list), outcome
-            assert is_linear(outcome), f"CPU seconds of {case['lengths']} characters: {outcome}"
-            assert len(outcome) == len(case["lengths"])
+            assert error is None
 
 
-def measurements(cases: list[Repetition]) -> Iterator[tuple[Repetition, list[float] | str]]:
-    """Yield what a child process measures for each case, or what went wrong; a case that ends the child costs one."""
+def errors(cases: list[Repetition]) -> Iterator[tuple[Repetition, str | None]]:
+    """Yield None for each case that a child process reads, or what went wrong; a case that ends the child costs one."""
     while cases:
         done = subprocess.run(
             [sys.executable, "-m", "tests.verifier.repetition_reader"],

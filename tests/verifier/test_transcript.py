@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,6 @@ from rewardstack_verifier.transcript import (
     without_reasoning,
 )
 from tests.support.table import Table
-from tests.verifier.repetition_reader import is_linear
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "transcripts.json").read_text())
 TURNS, REASONING = CASES["last_turn"], CASES["split_reasoning"]
@@ -33,7 +30,6 @@ PARTS = [
     *("</search><output>", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "```output\n", "```\n", "\n```output\nx\n```\n"),
     *("<|channel|>analysis<|message|>", "<|channel|>final<|message|>a", "<|start|>assistant", "\n\nUser:", "</think>"),
 ]
-LENGTHS = (20_000, 200_000)
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -81,22 +77,20 @@ def test_longest() -> None:
     assert last_turn("a" * MAX_CHARACTERS + "</s>") == "a" * MAX_CHARACTERS + "</s>"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("part", PARTS)
 def test_linear_time(part: str) -> None:
-    """Ten times the markers take about ten times the CPU time."""
-    seconds = []
-    gc.disable()  # as timeit does: how long a collection takes depends on what other tests hold
-    for length in LENGTHS:
-        text = part * (length // len(part))
-        start = time.process_time()
-        last_turn(text)
-        all_turns(text)
-        split_reasoning(text)
-        without_reasoning(text)
-        without_dialogue(text)
-        seconds.append(time.process_time() - start)
-    gc.enable()
-    assert is_linear(seconds), f"CPU seconds of {LENGTHS} characters: {seconds}"
+    """The longest text of markers that is read at all is read, in seconds.
+
+    If each of the 200,000 markers cost a step for each earlier one, these 20 billion steps would take longer than the
+    limit of 300 s for a test; and far longer, if each cost a search through the whole text.
+    """
+    text = part * (MAX_CHARACTERS // len(part))
+    last_turn(text)
+    all_turns(text)
+    split_reasoning(text)
+    without_reasoning(text)
+    without_dialogue(text)
 
 
 @pytest.mark.usefixtures("needs_process")

@@ -14,6 +14,12 @@ from rewardstack.settings_table import TABLE
 
 SECRETS = tuple(name for name, setting in TABLE.items() if setting.secret)
 """The client's variables that can hold a secret."""
+SERVER_KEYS = "REWARD_SERVER_API_KEYS"
+"""Environment variable with the keys that the reward server accepts.
+
+If REWARD_SERVER_API_KEY is not set, `rewardstack` sends the first of these keys: the machine that runs the stack
+usually has only this variable.
+"""
 
 
 def read_secret_files(names: Collection[str] = SECRETS, environ: MutableMapping[str, str] = os.environ) -> None:

@@ -3,8 +3,8 @@
 `python stand_in.py [PORT]` prints its port. `POST /_set {"mode": …}` changes how it answers, `GET /_stats` tells what
 it was asked. A text's vector counts its letters.
 
-    mode      ok, hang, drop, garbage, short, ragged, longer, uneven (longer for a text alone), nan, null, zero, or an
-              HTTP status
+    mode      ok, hang, drop, garbage, short, ragged, longer, uneven (longer for a text alone), nan, null, zero, hold (a
+              request is at work until another mode is set), or an HTTP status
     embed     whether there is /embed; openai does the same for /v1/embeddings
     info      what /info says; null for none
     bytes     of a request's body beyond which it is refused with 413
@@ -82,6 +82,8 @@ async def vectors_of(texts: list[str]) -> Any:
     COUNTS["at_work"] += len(texts)
     COUNTS["most_at_work"] = max(COUNTS["most_at_work"], COUNTS["at_work"])
     await asyncio.sleep(STATE["delay"])
+    while STATE["mode"] == "hold":
+        await asyncio.sleep(0.01)
     COUNTS["at_work"] -= len(texts)
     SEEN.update(texts)
     BATCHES.append([len(text) for text in texts])

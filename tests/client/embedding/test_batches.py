@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from rewardstack import Request, Score, acompute_score, ascore, errors, score
+from rewardstack.core.event_loop import loop_thread
 from rewardstack.score import Usage
 from rewardstack.scorers.embedding.protocol import MAX_TEXT
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, Redis
 from tests.support.waiters import impatient_and_patient
+from tests.support.waiting import eventually
 
 SOURCE = "embedding_remote"
 
@@ -123,25 +128,37 @@ async def test_single_calls_go_out_together(server: FaultServer) -> None:
     """A trainer that scores one sample a call, many at a time, does not pay a request for each."""
     await acompute_score(SOURCE, "first", "of all")
     requests = group(64)
-    calls = [acompute_score(one.data_source, one.solution_str, one.ground_truth) for one in requests]
-    assert 64 == len(await asyncio.gather(*calls))
+    released = threading.Event()
+    loop_thread().loop.call_soon_threadsafe(released.wait)  # however slow the machine, the calls arrive together
+    calls = asyncio.gather(*(acompute_score(one.data_source, one.solution_str, one.ground_truth) for one in requests))
+    await asyncio.sleep(0)
+    released.set()
+    assert 64 == len(await calls)
     assert [] == server.stats()["twice"]
     assert server.stats()["requests"] < 16
 
 
 def test_own_limit_of_the_server(server: FaultServer) -> None:
     """The batch is as large as the server says, and no more batches are sent at first than it works at."""
-    server.set(info={"model_id": "m", "max_client_batch_size": 10, "max_concurrent_requests": 40}, delay=0.3)
-    assert {"ok"} == statuses(score(group(64)))
-    stats = server.stats()
-    assert [2] + [10] * 7 == sorted(len(batch) for batch in stats["batches"])
-    assert 40 == stats["most_at_work"]
+    server.set(info={"model_id": "m", "max_client_batch_size": 10, "max_concurrent_requests": 40}, mode="hold")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(score, group(64))
+        eventually(lambda: server.stats().get("at_work") == 40)
+        time.sleep(0.3)
+        assert 40 == server.stats()["most_at_work"]
+        server.set(mode="ok")
+        assert {"ok"} == statuses(running.result())
+    assert [2] + [10] * 7 == sorted(len(batch) for batch in server.stats()["batches"])
 
 
 def test_overload_is_waited_out(server: FaultServer) -> None:
     """A server with fewer permits than it says refuses requests with 429; they are sent again, and none is lost."""
-    server.set(permits=96, delay=0.02)
-    assert {"ok"} == statuses(score(group(512)))
+    server.set(permits=96, mode="hold")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(score, group(512))
+        eventually(lambda: server.stats().get("refused", 0) > 0)
+        server.set(mode="ok", delay=0.02)
+        assert {"ok"} == statuses(running.result())
     stats = server.stats()
     assert stats["refused"] > 0
     assert [] == stats["twice"]
@@ -208,8 +225,8 @@ def test_many_made_up_models(server: FaultServer) -> None:
 def test_each_caller_has_its_own_timeout(server: FaultServer) -> None:
     """Of two callers that wait for the same texts, the one with the longer timeout gets the score."""
     score([Request(SOURCE, "first", "of all")])
-    server.set(delay=2.0)
-    assert ("fallback", "ok") == impatient_and_patient(SOURCE)
+    server.set(mode="hold")
+    assert ("fallback", "ok") == impatient_and_patient(SOURCE, release=lambda: server.set(mode="ok"))
 
 
 LARGE = {

@@ -66,7 +66,7 @@ def test_a_wrong_option(server: FaultServer) -> None:
 def test_a_substitute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the server is away, what failed and what stands in for it are steps of their own."""
     monkeypatch.setenv("EMBEDDING_SERVER_URL", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setenv("EMBEDDING_SERVER_TIMEOUT", "0.3")
+    monkeypatch.setenv("EMBEDDING_SERVER_TIMEOUT", "0.3")  # expires
     found = explained(SAMPLES[0])
     [substitute] = named(found.steps, "substitute")
     assert found.score is not None and found.score.status == "fallback"

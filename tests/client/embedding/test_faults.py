@@ -38,7 +38,8 @@ def spoil(server: FaultServer, fault: str) -> None:
 
 def three(label: str = "", **extra: Any) -> list[Request]:
     """Three samples that give up after 0.3 seconds."""
-    return [Request(SOURCE, f"{label} Candidate {at}", f"reference {at}", {"timeout": 0.3, **extra}) for at in range(3)]
+    extra = {"timeout": 0.3, **extra}  # expires
+    return [Request(SOURCE, f"{label} Candidate {at}", f"reference {at}", extra) for at in range(3)]
 
 
 def ratio(request: Request) -> float:
@@ -65,7 +66,7 @@ def test_back_to_similarity(fault: str, server: FaultServer) -> None:
     server.set(mode=fault)
     score(three())
     server.set(mode="ok")
-    assert [("ok", False)] * 3 == [(one.status, one.cached) for one in score(three(timeout=30))]
+    assert [("ok", False)] * 3 == [(one.status, one.cached) for one in score(three(timeout=60))]
 
 
 @pytest.mark.parametrize(("policy", "value"), [("zero", 0.0), ("none", None)])
@@ -79,14 +80,15 @@ def test_raise_when_asked(server: FaultServer) -> None:
     """An exception comes only where one is asked for, and carries the scores."""
     server.set(mode="500")
     with pytest.raises(ScoringError, match="sample 0: failed") as caught:
-        compute_score(SOURCE, "a", "b", {"timeout": 0.3}, on_error="raise")
+        compute_score(SOURCE, "a", "b", {"timeout": 0.3}, on_error="raise")  # expires
     assert ["failed"] == [one.status for one in caught.value.scores]
 
 
 def test_penalty_on_the_substitute(server: FaultServer) -> None:
     """The length penalty applies to the substitute as it does to the similarity."""
     server.set(mode="500")
-    found = score([Request(SOURCE, "a b c d", "a b c d " * 4, {"length_penalty": "ratio", "timeout": 0.3})])[0]
+    extra = {"length_penalty": "ratio", "timeout": 0.3}  # expires
+    found = score([Request(SOURCE, "a b c d", "a b c d " * 4, extra)])[0]
     assert found.parts is not None
     assert (0.25, "fallback") == (found.parts["length_penalty"], found.status)
     assert found.value == pytest.approx(0.25 * found.parts["similarity"])
@@ -95,13 +97,13 @@ def test_penalty_on_the_substitute(server: FaultServer) -> None:
 def test_best_reference_of_the_substitute(server: FaultServer) -> None:
     """The substitute is the best over the references, too."""
     server.set(mode="500")
-    assert 1.0 == compute_score(SOURCE, "Abc", ["xyz", "aBC", "abd"], {"timeout": 0.3})
+    assert 1.0 == compute_score(SOURCE, "Abc", ["xyz", "aBC", "abd"], {"timeout": 0.3})  # expires
 
 
 def test_zero_vectors(server: FaultServer) -> None:
     """A text whose vector is all zeros is like nothing: the score is 0, and it is a score."""
     server.set(mode="zero")
-    assert {("ok", 0.0)} == {(one.status, one.value) for one in score(three(timeout=30))}
+    assert {("ok", 0.0)} == {(one.status, one.value) for one in score(three(timeout=60))}
 
 
 def test_different_lengths(server: FaultServer) -> None:
@@ -136,19 +138,19 @@ def routes() -> Iterator[None]:
 def test_part_of_a_route(server: FaultServer, routes: None) -> None:
     """Within a route of several parts the substitute counts where the route's own policy is `lexical`."""
     server.set(mode="500")
-    lexical, zero = (
-        score([Request(f"similar_{name}", "abc", "abd", {"timeout": 0.3})])[0] for name in ("lexical", "zero")
-    )
+    extra = {"timeout": 0.3}  # expires
+    lexical, zero = (score([Request(f"similar_{name}", "abc", "abd", extra)])[0] for name in ("lexical", "zero"))
     assert ("fallback", {SOURCE: pytest.approx(2 / 3)}) == (lexical.status, lexical.parts)
     assert ("failed", 0.0) == (zero.status, zero.value)
 
 
 def test_within_the_limit_of_the_call(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call with a time limit keeps some of it for the substitutes."""
-    monkeypatch.setattr(stages, "RESERVED_SHARE", 0.5)
+    monkeypatch.setattr(stages, "RESERVED_SHARE", 0.95)
+    monkeypatch.setattr(stages, "RESERVED_SECONDS", 60.0)
     server.set(mode="hang")
     requests = [Request(SOURCE, f"candidate {at}", f"reference {at}") for at in range(100)]
-    assert {"fallback"} == {one.status for one in score(requests, timeout=6)}
+    assert {"fallback"} == {one.status for one in score(requests, timeout=60)}
 
 
 @pytest.mark.usefixtures("needs_process")
@@ -202,7 +204,7 @@ class Slow:
     def __call__(self) -> Score:
         """A substitute."""
         self.threads.add(threading.current_thread())
-        self.released.wait(10)
+        self.released.wait(600)
         return Score(0.5, "fallback")
 
 
@@ -219,7 +221,7 @@ async def test_substitutes_in_time() -> None:
     """Substitutes are made off the loop, and what is not ready when the call ends stays failed."""
     slow = Slow()
     scores = [Score.failed("gone") for _ in range(20)]
-    await fall_back("slow", dict.fromkeys(range(20), slow), scores, time.monotonic() + 0.1)
+    await fall_back("slow", dict.fromkeys(range(20), slow), scores, time.monotonic() + 0.1)  # expires
     slow.released.set()
     assert {"failed"} == {one.status for one in scores}
     await fall_back("slow", dict.fromkeys(range(20), slow), scores, time.monotonic() + 30)

@@ -12,7 +12,7 @@ import pytest
 
 from rewardstack import Request, Score, compute_score, score
 from rewardstack.errors import SettingsError
-from tests.support.servers import FaultServer
+from tests.support.servers import FaultServer, free_port
 
 OPTIONS = json.loads((Path(__file__).parents[2] / "cases" / "embedding_options.json").read_text())
 SOURCE = "embedding_remote_test"
@@ -91,8 +91,8 @@ def test_empty_texts(empty: str, server: FaultServer) -> None:
 def test_empty_texts_without_a_server(server: FaultServer) -> None:
     """That holds as well when the server is gone, and others in the batch fail."""
     server.kill()
-    texts = (("", "a"), ("a", ""), ("a", "a"))
-    requests = [Request(SOURCE, text, reference, {"timeout": 0.2}) for text, reference in texts]
+    gone = {"timeout": 0.2}  # expires
+    requests = [Request(SOURCE, "", "a"), Request(SOURCE, "a", ""), Request(SOURCE, "a", "a", gone)]
     assert ["ok", "unscored", "failed"] == [each.status for each in score(requests, on_error="none")]
 
 
@@ -129,7 +129,7 @@ def test_server_of_the_sample(server: FaultServer, monkeypatch: pytest.MonkeyPat
     """A sample's own server is asked with the sample's own key; the environment's key stays at home."""
     monkeypatch.setenv("EMBEDDING_SERVER_API_KEY", "home")
     server.set(key="theirs")
-    monkeypatch.setenv("EMBEDDING_SERVER_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("EMBEDDING_SERVER_URL", f"http://127.0.0.1:{free_port()}")
     assert one("a", "a", server_url=server.url, api_key="theirs").value == pytest.approx(1.0)
     refused = one("a", "b", server_url=server.url)
     assert "fallback" == refused.status and "no key was sent" in refused.reason and "home" not in refused.reason

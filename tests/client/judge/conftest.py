@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from rewardstack import Request, client
+from rewardstack.cache import link
 from rewardstack.transport import endpoint
+from tests.support.clock import Clock
 from tests.support.servers import FaultServer
 
 FAKE_JUDGE = Path(__file__).with_name("fake_judge.py")
@@ -30,15 +32,40 @@ def one_judge() -> Iterator[FaultServer]:
 def judge(one_judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
     """Reset the fake judge and the client, and set LLM_JUDGE_SERVER_URL.
 
-    A request counts as stuck only after a minute, because on a busy machine, hedges would change the number of
-    requests.
+    A request counts as stuck only after a minute, and a judge that is slow is not probed, because on a busy machine,
+    hedges and retries would change the number of requests. For the same reason, Redis has a minute to answer.
     """
     monkeypatch.setattr(endpoint, "MIN_STUCK", 60.0)
+    monkeypatch.setattr(endpoint, "PROBE_AFTER", 3600.0)
+    monkeypatch.setattr(link, "TIMEOUT", 60.0)
     monkeypatch.setattr(client, "_clients", {})  # a client of an earlier test may know that the judge stalls
     forget(one_judge, monkeypatch)
     yield one_judge
     for loop, used in client._clients.items():  # otherwise it keeps probing a judge that stalled
-        asyncio.run_coroutine_threadsafe(used.close(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(used.close(), loop).result(60)
+
+
+class JudgeClock(Clock):
+    """A clock that a test sets forward.
+
+    Attributes:
+        verdicts: number of replies to chat requests that the client has received.
+    """
+
+    verdicts = 0
+
+
+@pytest.fixture
+def clock(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> JudgeClock:
+    """Replace the clock of this process, to let time pass without waiting."""
+    one, record = JudgeClock(monkeypatch), endpoint.LatencyTracker.record_answer
+
+    def count(self: endpoint.LatencyTracker, path: str, sent_at: float) -> None:
+        record(self, path, sent_at)
+        one.verdicts += path.endswith("/chat/completions")
+
+    monkeypatch.setattr(endpoint.LatencyTracker, "record_answer", count)
+    return one
 
 
 def forget(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 `python fake_judge.py [PORT]` prints its port. `POST /_set` changes what it answers: `content`, `reasoning` and `finish`
 of a message, `by_model` for contents by the model that is asked, `raw` for a whole body, `usage` for what it says of
 its tokens, `status`, `delay` in seconds, `delays` in turn, `stuck` for the number of requests that are never answered,
+`silent_on` for a text of a last message that is never answered, `turns` for states that the next requests set in turn,
+`held` for the number of requests after which others wait until it is raised,
 `together` for the number of requests that must be in flight at once before any is answered, `replies` for contents
 in turn, `models`, `refuse` for a path that is not there, `broken` for one that answers 500,
 `met` for texts of criteria that are met, with `faults` in turn (`drop`, `contradict`, `misnumber`, `prose`, `words`),
@@ -39,6 +41,9 @@ FRESH: dict[str, Any] = {
     "delays": [],
     "is_gateway": False,
     "stuck": 0,
+    "silent_on": None,
+    "turns": [],
+    "held": None,
     "together": 0,
     "replies": [],
     "models": [{"id": "small", "root": "/models/small", "max_model_len": 4096}],
@@ -75,8 +80,12 @@ async def chat(request: web.Request) -> web.StreamResponse:
     BODIES.append({**body, "headers": dict(request.headers)})
     COUNTS["concurrent"] += 1
     COUNTS["max_concurrent"] = max(COUNTS["max_concurrent"], COUNTS["concurrent"])
-    stuck, STATE["stuck"] = STATE["stuck"] > 0, STATE["stuck"] - 1
+    number = len(BODIES)
+    STATE.update(STATE["turns"].pop(0) if STATE["turns"] else {})
+    stuck, STATE["stuck"] = STATE["stuck"] > 0 or last_content(body) == STATE["silent_on"], STATE["stuck"] - 1
     try:
+        while STATE["held"] is not None and number > STATE["held"]:
+            await asyncio.sleep(0.01)
         delay = STATE["delays"].pop(0) if STATE["delays"] else STATE["delay"]
         await together()
         await asyncio.sleep(3600 if stuck else delay)

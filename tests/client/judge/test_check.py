@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from rewardstack.scorers.judge.fences import SPLITTER
-from rewardstack.transport import endpoint
 from tests.client.check_command import check
 from tests.support.servers import FaultServer
 
@@ -71,7 +70,6 @@ def test_notes(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, state: dict[
 
 def test_query(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the judge is asked has the query of the environment, as the client's requests have."""
-    monkeypatch.setattr(endpoint, "PROBE_AFTER", 60.0)
     monkeypatch.setenv("LLM_JUDGE_QUERY", "tenant=7")
     check()
     paths = ["/tokenize", "/v1/chat/completions", "/v1/models", "/version"]

@@ -341,7 +341,7 @@ def test_group_over_calls(comparing: FaultServer) -> None:
 
 def test_member_that_never_arrives(comparing: FaultServer) -> None:
     """After `group_wait` those present are judged if they are half of the group; later ones have failed."""
-    register(comparing, group_size=8, group_wait=0.2, orders=1)
+    register(comparing, group_size=8, group_wait=0.2, orders=1)  # expires
     scores = score(group(EIGHT[:7]), on_error="none")
     assert [("ok", "7 of 8 members")] * 7 == [(one.status, one.reason) for one in scores]
     (late,) = score(group(EIGHT[7:]), on_error="none")
@@ -356,7 +356,7 @@ def test_member_that_never_arrives(comparing: FaultServer) -> None:
 def test_late_members_do_not_wait(comparing: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A member that arrives after its incomplete group was judged does not wait for others."""
     monkeypatch.setattr(groups, "time", SimpleNamespace(monotonic=lambda: 0.0))
-    register(comparing, group_size=2, group_wait=0.1, orders=1)
+    register(comparing, group_size=2, group_wait=0.1, orders=1)  # expires
     (alone,) = score(group(EIGHT[:1]), on_error="none")
     assert "1 of 2 members of its group arrived within 0.1 s" == alone.reason
     late = score(group(EIGHT[1:3]), on_error="none")
@@ -400,7 +400,7 @@ async def test_cancelled_callers(comparing: FaultServer) -> None:
 def test_timeout_of_a_member(comparing: FaultServer) -> None:
     """A member that waits less long than its group fails by itself, and says how many are there."""
     register(comparing, group_size=8, group_wait=50)
-    impatient = group(EIGHT[:1], timeout=0.2)
+    impatient = group(EIGHT[:1], timeout=0.2)  # expires
     (one,) = score(impatient, on_error="none")
     assert "no answer within 0.2 s; 1 of 8 members of its group have arrived" == one.reason
 
@@ -417,7 +417,7 @@ def test_wait_that_is_too_long(comparing: FaultServer, monkeypatch: pytest.Monke
 @pytest.mark.nightly
 def test_memory(comparing: FaultServer) -> None:
     """Groups leave nothing behind, complete or not."""
-    register(comparing, "pairwise", group_size=2, group_wait=0.05)
+    register(comparing, "pairwise", group_size=2, group_wait=0.05)  # expires
     counts = []
     for start in range(0, 10_000, 1000):
         some = range(start, start + 1000)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,11 +12,13 @@ from rewardstack import Request, Score, register_judge, score
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.scorers import rate
 from rewardstack.scorers.rate import RateLimit
+from tests.client.judge.conftest import JudgeClock
 from tests.support.servers import FaultServer
 from tests.support.table import Table
+from tests.support.waiting import eventually
 
 
-class Clock:
+class RateClock:
     """A clock that sleeping moves on."""
 
     def __init__(self) -> None:
@@ -33,15 +34,15 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def rate_clock(monkeypatch: pytest.MonkeyPatch) -> RateClock:
     """The clock of rate limits."""
-    one = Clock()
+    one = RateClock()
     monkeypatch.setattr(rate, "time", one)
     monkeypatch.setattr(asyncio, "sleep", one.sleep)
     return one
 
 
-def starts(clock: Clock, limit: RateLimit, costs: list[tuple[int, int]]) -> list[float]:
+def starts(clock: RateClock, limit: RateLimit, costs: list[tuple[int, int]]) -> list[float]:
     """When samples of these requests and tokens are sent, in seconds from now."""
 
     async def run() -> list[float]:
@@ -52,7 +53,7 @@ def starts(clock: Clock, limit: RateLimit, costs: list[tuple[int, int]]) -> list
     return asyncio.run(run())
 
 
-def test_windows(clock: Clock, table: Table) -> None:
+def test_windows(rate_clock: RateClock, table: Table) -> None:
     """In no 60 seconds are more requests or tokens sent than the limits; one that is larger goes alone."""
     for name, limits, costs, expected in (
         ("requests", (2, 0), [(1, 9)] * 5, [0, 0, 60, 60, 120]),
@@ -62,50 +63,63 @@ def test_windows(clock: Clock, table: Table) -> None:
         ("several requests a sample", (4, 0), [(3, 0), (1, 0), (3, 0)], [0, 0, 60]),
     ):
         with table.case(name):
-            assert starts(clock, RateLimit(*limits), costs) == pytest.approx(expected)
+            assert starts(rate_clock, RateLimit(*limits), costs) == pytest.approx(expected)
 
 
-def test_corrected(clock: Clock) -> None:
+def test_corrected(rate_clock: RateClock) -> None:
     """What a sample has really taken counts as soon as it is known, and no longer than a minute."""
 
     async def run() -> None:
         limit, deadline = RateLimit(0, 100), SharedDeadline(Deadline(10.0))
         first = await limit.admit(1, 100, deadline)
         limit.correct(first, 1, 40)
-        since = clock.now
+        since = rate_clock.now
         assert (await limit.admit(1, 60, deadline)).at == since
         second = await limit.admit(1, 100, deadline)
         assert second.at == pytest.approx(since + 60)
-        clock.now += 60
+        rate_clock.now += 60
         await limit.admit(1, 1, deadline)
         limit.correct(second, 1, 7)
-        since = clock.now
+        since = rate_clock.now
         assert (await limit.admit(1, 99, deadline)).at == since
 
     asyncio.run(run())
 
 
 @pytest.fixture
-def paid(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[Score]]:
-    """Score three samples on a judge that takes one in a window, which is longer than their timeout."""
+def paid(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], list[Score]]:
+    """Return a function that scores three samples with a timeout, on a judge that takes one in a window."""
     monkeypatch.setattr("rewardstack.client._registered", {})
-    monkeypatch.setattr(rate, "WINDOW", 0.4)
     register_judge("paid", {"base_url": judge.url, "model": "small", "requests_per_minute": 1})
-    extra: dict[str, Any] = {"timeout": 0.3, "cache_enabled": False}
-    return lambda: score([Request("paid", f"answer {at}", "x", extra) for at in range(3)])
+
+    def samples(timeout: float) -> list[Score]:
+        extra = {"timeout": timeout, "cache_enabled": False}
+        return score([Request("paid", f"answer {at}", "x", extra) for at in range(3)])
+
+    return samples
 
 
 @pytest.mark.usefixtures("needs_process")
-def test_waiting_uses_no_timeout(paid: Callable[[], list[Score]]) -> None:
+def test_waiting_uses_no_timeout(paid: Callable[[float], list[Score]], judge: FaultServer, clock: JudgeClock) -> None:
     """Samples that wait for longer than their timeout are scored all the same, and the limit outlives the call."""
-    started = time.monotonic()
-    assert [one.status for one in (*paid(), *paid())] == ["ok"] * 6
-    assert time.monotonic() - started >= 5 * 0.4
+    with ThreadPoolExecutor(1) as thread:
+        scoring = thread.submit(lambda: [*paid(30), *paid(30)])
+        for number in range(1, 6):
+            eventually(lambda number=number: number <= clock.verdicts)  # type: ignore[misc]
+            assert number == judge.stats()["requests"]
+            for _ in range(2):  # the timeout passes first, then the minute
+                clock.forward(31)
+        assert ["ok"] * 6 == [one.status for one in scoring.result()]
+    assert 6 == judge.stats()["requests"]
 
 
 @pytest.mark.usefixtures("needs_process")
-def test_judge_that_hangs(paid: Callable[[], list[Score]], judge: FaultServer) -> None:
+def test_judge_that_hangs(
+    paid: Callable[[float], list[Score]], judge: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A sample's timeout counts from when it is sent."""
-    judge.set(delay=5.0)
-    one = paid()[0]
+    monkeypatch.setattr(rate, "WINDOW", 0.4)
+    paid(60)
+    judge.set(delay=3600)
+    one = paid(0.3)[0]  # expires
     assert one.status == "failed" and "no answer within 0.3 s" in one.reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 
 import rewardstack.llm_judge_remote
 from rewardstack import Request, compute_score, compute_score_batched, score
-from tests.client.judge.conftest import JUDGE, asked, sample
+from tests.client.judge.conftest import JUDGE, JudgeClock, asked, sample
 from tests.support.servers import FaultServer
+from tests.support.waiting import eventually
 
 SERVED = [{"id": "small", "root": "/m/small"}]
 TWO = [*SERVED, {"id": "large", "root": "/m/large"}]
@@ -139,7 +141,7 @@ def test_empty_candidate() -> None:
     """An empty answer scores 0 without any request to the judge, not even for its models."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.setblocking(False)
-        (one,) = score([sample(" \n", server_url=f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=1)])
+        (one,) = score([sample(" \n", server_url=f"http://127.0.0.1:{silent.getsockname()[1]}")])
         assert (one.value, one.status) == (0.0, "ok")
         with pytest.raises(BlockingIOError):
             silent.accept()
@@ -188,11 +190,16 @@ def test_batch_size(judge: FaultServer) -> None:
     assert 90 < judge.stats()["max_concurrent"]
 
 
-def test_waiting_for_a_turn_is_no_delay(judge: FaultServer) -> None:
+def test_waiting_for_a_turn_is_no_delay(judge: FaultServer, clock: JudgeClock) -> None:
     """A sample's time does not run out while it waits for others of its batch that are being answered."""
-    judge.set(delay=0.5)
-    scores = score([sample(f"in turn {at}", batch_size=1, timeout=2.5) for at in range(6)])
-    assert {"ok"} == {one.status for one in scores}
+    judge.set(held=0)
+    with ThreadPoolExecutor(1) as thread:
+        scoring = thread.submit(score, [sample(f"in turn {at}", batch_size=1, timeout=60) for at in range(6)])
+        for number in range(1, 7):
+            eventually(lambda number=number: number == len(asked(judge)))  # type: ignore[misc]
+            clock.forward(20)
+            judge.set(held=number)
+        assert {"ok"} == {one.status for one in scoring.result()}
 
 
 def test_samples_of_one_problem_are_sent_together(judge: FaultServer) -> None:

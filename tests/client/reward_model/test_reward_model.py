@@ -18,6 +18,7 @@ from rewardstack.routing.routes import RouteTable
 from rewardstack.routing.syntax import definition, reward_model_route
 from rewardstack.scorers.service_health import service_health
 from rewardstack.settings import DEFAULTS, Settings
+from rewardstack.transport import endpoint
 from tests.client.check_command import check
 from tests.rules.conftest import running
 from tests.support.explaining import explained
@@ -40,7 +41,11 @@ def one_server(needs_process: None) -> Iterator[FaultServer]:
 
 @pytest.fixture
 def server(one_server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultServer:
-    """A reward model to which REWARD_MODEL_SERVER_URL points; nothing is remembered of other tests."""
+    """A reward model to which REWARD_MODEL_SERVER_URL points; nothing is remembered of other tests.
+
+    However slow the machine, no request is sent a second time.
+    """
+    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(client, "_registered", {})
@@ -330,8 +335,9 @@ def test_over_http(server: FaultServer, tmp_path: Path, monkeypatch: pytest.Monk
         assert [-3.0] == [one.value for one in score([sample()])]
 
 
-def test_health_without_a_key(server: FaultServer) -> None:
+def test_health_without_a_key(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model whose key is not set is left out of the services' health, and the others are asked."""
+    monkeypatch.setattr("rewardstack.scorers.service_health.TIMEOUT", 60.0)
     table = {"base_url": server.url, "floor": 0}
     routes = RouteTable([reward_model_route("keyed", {**table, "api_key_env": "ABSENT"})])
     routes.add(reward_model_route("open", table))

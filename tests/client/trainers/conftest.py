@@ -10,6 +10,14 @@ from typing import Any
 
 import pytest
 
+from rewardstack.transport import endpoint
+
+
+@pytest.fixture(autouse=True)
+def no_hedges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No request is sent a second time because the machine is slow."""
+    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)
+
 
 def loaded(monkeypatch: pytest.MonkeyPatch, name: str, stand_ins: Mapping[str, Mapping[str, Any]]) -> Any:
     """Load `rewardstack.trainers.NAME` for this test; `stand_ins` has the attributes of each fake module by name."""

@@ -21,6 +21,7 @@ from rewardstack.trainers import areal, openrlhf, slime, verifiers, verl
 from rewardstack.trainers.columns import Columns
 from rewardstack.trainers.ms_swift import reward as swift_reward
 from rewardstack.trainers.trl import reward_func
+from rewardstack.transport import reply_faults
 from tests.cli.scripted_server import Answer, scripted_server
 from tests.support.servers import FaultServer, free_port
 from tests.support.table import Table
@@ -107,7 +108,7 @@ def test_every_integration(
     """Whatever the server replies, each integration returns finite numbers or None, or raises."""
     for name in ("LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
-        monkeypatch.setenv(name.replace("_URL", "_TIMEOUT"), "1")
+        monkeypatch.setenv(name.replace("_URL", "_TIMEOUT"), "1")  # expires
     monkeypatch.setenv("REWARD_TYPE", "gsm8k")
 
     def environment() -> Any:
@@ -128,8 +129,9 @@ def test_every_integration(
                 check(call, may_raise=reply != "ok")
 
 
-def test_align_anything(table: Table) -> None:
+def test_align_anything(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Align-Anything's client, which reads numbers alone, refuses a reply with one that is not finite."""
+    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.01)
     for reply in (b'{"rewards": [NaN]}', b'{"rewards": [1e999]}', b'{"rewards": ["nan"]}', b'{"rewards": [null]}'):
         with table.case(reply.decode()), scripted_server(Answer(reply)) as server:
-            check(partial(RemoteRewardModel(f"{server.url}/get_reward", timeout=2).score, ["p"], ["#### 1"]))
+            check(partial(RemoteRewardModel(f"{server.url}/get_reward").score, ["p"], ["#### 1"]))

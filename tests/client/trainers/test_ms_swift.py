@@ -41,9 +41,16 @@ async def test_a_row_without_a_value(server: FaultServer) -> None:
         await made()(**ROWS, solution=["42", {"unread": "42"}])
     assert [2.0, 0.0] == await made("zero")(**ROWS, solution=["42", {"unread": "42"}])
 
-    server.set(mode="503")
+    server.set(mode="503", headers={"Retry-After": "86400"})
     with pytest.raises(ScoringError, match=r"^reward right: sample 0: failed: .*503"):
-        await made(timeout=0.5)(**ROWS, solution=["43", "43"])
+        await made()(**ROWS, solution=["43", "43"])
+
+
+async def test_timeout(server: FaultServer) -> None:
+    """The reward's own timeout ends the wait for a server that never answers."""
+    server.set(mode="hang")
+    with pytest.raises(ScoringError, match=r"^reward right: sample 0: failed: "):
+        await made(timeout=0.5)(**ROWS, solution=["43", "43"])  # expires
 
 
 def test_none_is_refused() -> None:

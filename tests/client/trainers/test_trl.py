@@ -59,7 +59,7 @@ def test_name(given: dict[str, Any], name: str) -> None:
 async def test_an_outage(server: FaultServer) -> None:
     """A server that fails leaves None, or ends the training where that is wanted."""
     server.set(mode="503")
-    dead: dict[str, Any] = {"timeout": 0.3, "extra_info": {"server_url": server.url}}
+    dead: dict[str, Any] = {"timeout": 0.3, "extra_info": {"server_url": server.url}}  # expires
 
     assert [None] * 3 == await called(reward_func("gsm8k", **dead))
     with pytest.raises(ScoringError, match="failed"):

@@ -50,7 +50,7 @@ def test_same_keys(server: FaultServer) -> None:
     """A sample that is scored, one without a reference and one that the server fails have the same numeric keys."""
     scored, unscored = both(**ROW, solution_str="abc"), both(**{**ROW, "ground_truth": UNREADABLE}, solution_str="abc")
     server.set(mode="500")
-    failed = both(**ROW, solution_str="ab", timeout=0.5)
+    failed = both(**ROW, solution_str="ab", timeout=0.5)  # expires
     for reward in (scored, unscored, failed):
         assert KEYS == {*reward}
         assert all(isinstance(value, float) for value in reward.values())
@@ -75,7 +75,7 @@ def test_a_number(server: FaultServer) -> None:
 def test_configured_options(server: FaultServer) -> None:
     """`options` are those of every sample; what a row says itself precedes them."""
     assert 1 == both(**ROW, solution_str="abc", options={"timeout": -1})["unscored"]
-    own = {**ROW, "extra_info": {"timeout": 5}}
+    own = {**ROW, "extra_info": {"timeout": 60}}
     assert 1 == both(**own, solution_str="abc", options={"timeout": -1})["ok"]
 
 
@@ -163,7 +163,8 @@ def test_raise_in_an_outage(server: FaultServer) -> None:
     server.freeze()
 
     async def batch() -> list[Any]:
-        calls = [verl.compute_score("gsm8k", "a" * at, "1", {}, on_error="raise", timeout=0.8) for at in range(1, 9)]
+        given: Any = {"on_error": "raise", "timeout": 0.8}  # expires
+        calls = [verl.compute_score("gsm8k", "a" * at, "1", {}, **given) for at in range(1, 9)]
         return await asyncio.gather(*calls, return_exceptions=True)
 
     outcomes = asyncio.run(batch())

@@ -1,4 +1,4 @@
-"""Keep fast tests fast: a pytest plugin that prints and bounds the CPU time of tests that start no processes."""
+"""Print the fast tests that take much CPU time: a pytest plugin. It fails none, because machines differ."""
 
 from __future__ import annotations
 
@@ -9,27 +9,19 @@ import pytest
 
 from tests.support.needs import is_fast
 
-PRINTED, LIMIT, TABLE_LIMIT = 0.5, 2.0, 10.0
-"""CPU seconds of the call phase above which a test is printed, a test fails, and a table of cases fails."""
+PRINTED = 0.5
+"""CPU seconds of the call phase above which a fast test is printed."""
 PROPERTY = "cpu_seconds"
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a fast test whose call phase takes more CPU time than the limit."""
+    """Record the CPU time of the call phase of a fast test."""
     start = time.process_time()
     result = yield
     spent = time.process_time() - start
-    if is_fast(item):
-        if spent > PRINTED:
-            item.user_properties.append((PROPERTY, spent))
-        limit = TABLE_LIMIT if "table" in getattr(item, "fixturenames", ()) else LIMIT
-        if spent > limit:
-            pytest.fail(
-                f"took {spent:.1f} s of CPU time, a fast test may take {limit:g} s: make it cheaper, "
-                "or mark it with needs_process (`make test`) or nightly (`make nightly`)",
-                pytrace=False,
-            )
+    if spent > PRINTED and is_fast(item):
+        item.user_properties.append((PROPERTY, spent))
     return result
 
 
