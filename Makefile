@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 PROCESS_MARKERS := process or stack or compose or engine or model
 # Tests mostly wait for backoffs and processes, so several workers per core keep the cores busy.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-CHECK_WORKERS := $(shell echo $$(($(CORES) * 2)))
+CHECK_WORKERS := $(shell echo $$(($(CORES) * 3 / 2)))
 TEST_WORKERS := $(shell echo $$(($(CORES) * 5 / 2)))
 PYTHON_CODE := client cli verifier services tests benchmarks docs
 

@@ -69,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(name, None)
     if not hasattr(config, "workerinput"):
         config.stash[FOLDER] = tempfile.tempdir = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="tests-")
+        os.chmod(os.environ["TMPDIR"], 0o711)  # compilers of programs run as another user
         config.option.basetemp = config.option.basetemp or f"{os.environ['TMPDIR']}/t"  # Unix sockets need short paths
     gc.disable()  # collected modules and tests stay: looking through them again and again takes seconds
 

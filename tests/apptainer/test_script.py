@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import uuid
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from tests.native.tree import Tree
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
-USER = f"test-{uuid.uuid4().hex[:8]}"
+USER = "test-7f3a91c2"
 SCRIPT = ROOT / "apptainer/stack.sh"
 ABOUT = ("RUN_DIR", "SLURM_JOB_ID", "SLURM_TMPDIR", "TMPDIR")
 

@@ -76,8 +76,9 @@ def scored_while(
             asking = pool.submit(server.score, *items(uuid.uuid4().hex))
             while not (is_disturbed := disturb()) and not asking.done():
                 time.sleep(0.05)
-        if is_disturbed:
-            return asking.result()
+        scores = asking.result()
+        if is_disturbed or any(one["status"] != "ok" for one in scores):
+            return scores
 
 
 def end(server: RewardServer) -> None:

@@ -56,7 +56,7 @@ def test_a_chunk_has_one_worker(store: JobStore, ledger: Ledger) -> None:
 
 def test_a_long_chunk_stays_its_workers(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as a worker works on it, a chunk is not sent to another, however long that takes; afterwards it is."""
-    monkeypatch.setattr(leases, "LEASE", 0.3)  # between renewals; that of the ledger is what each of them gives
+    monkeypatch.setattr(leases, "LEASE", 0.3)  # expires: the time between renewals; each gives that of the ledger
     job_id = store.submit(requests_of("a"), "")
     sweeper, delivery = Sweeper(store.redis, "test"), Delivery(store.redis)
     delivery.queues[0].empty()

@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 
 from benchmarks.mix import make_samples
+from rewardstack.core.lru import LruCache
 from rewardstack.score import Item, Score
 from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.isolation.client import IsolationClient
@@ -28,7 +29,6 @@ from rewardstack_rules.scoring.rule import (
     MAX_INLINE,
     Isolation,
     LocalSample,
-    Verdicts,
     VerifierRule,
 )
 from rewardstack_rules.settings import Settings
@@ -126,18 +126,18 @@ async def isolation(needs_process: None) -> AsyncIterator[Isolation]:
     home.close()
 
 
-def verifier(name: str, isolation: Isolation, verdicts: Verdicts | None = None) -> VerifierRule:
+def verifier(name: str, isolation: Isolation) -> VerifierRule:
     """The scorer of a built-in verifier."""
     rule = load_registry([]).get(name)
     assert rule.verifier is not None
-    return VerifierRule(rule, rule.verifier, isolation, Verdicts(MAX_CACHED_VERDICTS) if verdicts is None else verdicts)
+    return VerifierRule(rule, rule.verifier, isolation, LruCache(MAX_CACHED_VERDICTS))
 
 
 async def answers(one: VerifierRule, items: list[Item], limit: float | None = None) -> list[Score]:
     """The scores of items none of which is decided inline."""
     found = [one.inline(one.prepare(item)) for item in items]
     undecided = [sample for sample in found if isinstance(sample, LocalSample)]
-    return await one.score(undecided, context(limit=limit))
+    return await one.score(undecided, context(timeout=80_000, limit=limit))
 
 
 def plainly(score: Score) -> tuple[Any, ...]:
@@ -227,11 +227,18 @@ async def test_slow_among_others(isolation: Isolation, monkeypatch: pytest.Monke
 async def test_caller_gives_up(isolation: Isolation, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the caller's timeout unfinished samples have failed, the rest is scored, and nothing keeps running."""
     isolation.timeout = 80_000.0
-    ahead, real_time, verdicts = 0.0, time.monotonic, Verdicts(MAX_CACHED_VERDICTS)
+    ahead, real_time, run, decided = 0.0, time.monotonic, isolation._client.run, list[object]()
     monkeypatch.setattr(time, "monotonic", lambda: real_time() + ahead)
 
-    asked = asyncio.create_task(answers(verifier("math", isolation, verdicts), [SLOW, *ORDINARY], limit=3600))
-    while len(verdicts) < len(ORDINARY):
+    async def run_and_note(task: Mapping[str, Any], timeout: float, **options: Any) -> Any:
+        result = await run(task, timeout, **options)
+        decided.extend(result.get("verdicts", ()))
+        return result
+
+    monkeypatch.setattr(isolation._client, "run", run_and_note)
+
+    asked = asyncio.create_task(answers(verifier("math", isolation), [SLOW, *ORDINARY], limit=3600))
+    while len(decided) < len(ORDINARY):
         await asyncio.sleep(0.05)
     await asyncio.sleep(0.1)
     ahead = 3600.0

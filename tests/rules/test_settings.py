@@ -105,7 +105,8 @@ def test_start_with_a_wrong_setting(needs_process: None, arguments: list[str], c
     """The command ends with one line that says what is wrong."""
     command = [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--host", "127.0.0.1", *arguments]
 
-    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
+    environment = clean_environment(REWARD_PORT=free_port())
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr.startswith(f"run_reward_server: {complaint}")) == (1, True), done.stderr
 

@@ -57,7 +57,7 @@ def run(blocks: Sequence[Block], folder: Path, **environment: Any) -> None:
         if block.file:
             (folder / block.file).write_text(block.text)
         elif block.language == "python":
-            script.append(f"timeout 50 python -W error - <<'END_OF_PYTHON'\n{block.text}END_OF_PYTHON")
+            script.append(f"timeout 200 python -W error - <<'END_OF_PYTHON'\n{block.text}END_OF_PYTHON")
         else:
             script.append(f"{{ {block.text}}} >> {log} 2>&1")
     variables = clean_environment(
@@ -71,7 +71,7 @@ def run(blocks: Sequence[Block], folder: Path, **environment: Any) -> None:
         env=variables,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     said = (folder / log).read_text() if (folder / log).exists() else ""
