@@ -110,15 +110,16 @@ def test_without_workers(own: Site, command: Make, tmp_path: Path, monkeypatch: 
     said: list[str] = []
 
     def say(text: str) -> None:
+        if not said:  # it is said again while the worker starts
+            own.add_worker()
         said.append(text)
-        own.add_worker()
 
     monkeypatch.setattr(scoring, "NOTICE_AFTER", 1)
     monkeypatch.setattr(scoring, "say", say)
     write_jsonl(tmp_path / "in.jsonl", rows())
     assert command(own)("submit", "in.jsonl", "--wait", "-o", "out.jsonl").status == 0
-    [line] = said
-    assert "is still queued" in line and "REWARD_QUEUE_URL" in line
+    assert said
+    assert all("is still queued" in line and "REWARD_QUEUE_URL" in line for line in said)
 
 
 @pytest.mark.nightly
