@@ -17,7 +17,7 @@ MARK = "# expires"
 LIMIT = re.compile(r"timeout|deadline|patience|stuck|silence|lease|time_limit|_wait\b|\bwait\b", re.IGNORECASE)
 """Names of limits: of arguments, keys, settings, and constants of a module."""
 PASSED = re.compile(rf"{LIMIT.pattern}|seconds", re.IGNORECASE)
-"""Names of limits that are passed to a function or patched; elsewhere, seconds may be those of a pause or a report."""
+"""Names of limits that are passed to a function or patched; other names of seconds may be pauses."""
 WAITS = {
     *("Deadline", "create_connection", "eventually", "join", "result", "timeout", "wait", "wait_for", "wait_for_port")
 }

@@ -1,4 +1,4 @@
-"""Fixtures of the client's tests: a clean environment, a fake reward server, a Redis, a script runner, a clock."""
+"""Fixtures of the client's tests: a fake reward server, a Redis, a script runner, a clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import pytest
 
 from rewardstack import client
 from rewardstack.cache import link, writer
-from rewardstack.settings import DEFAULTS
 from rewardstack.transport import endpoint
 from tests.support.clock import Clock
 from tests.support.servers import FaultServer, Redis, fault_server
@@ -24,13 +23,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SLOW = re.compile(r".*; unavailable for \d+ s, retrying for up to \d+ s\n")
 """What the client logs while a busy machine lets it wait."""
 Script = Callable[..., str]
-
-
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the developer's settings from the environment."""
-    for name in DEFAULTS:
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
