@@ -56,9 +56,10 @@ def on_starting(server: Any) -> None:
     clear_counts(Path(_metrics_dir))
     warn_of_misspelled_settings()
     _check_reward_type(server)
+    # Import the application's modules here, once, so that workers start faster and share their memory.
+    from rewardstack_rules.http import app  # noqa: F401
+
     if _settings.reload:
-        # Import the application's modules here, so that the new workers of each reload need not import them.
-        from rewardstack_rules.http import app  # noqa: F401
         from rewardstack_rules.scoring.reload import Reloader
 
         server.reloader = Reloader(_settings, lambda: os.kill(os.getpid(), signal.SIGHUP))
