@@ -83,7 +83,9 @@ def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) ->
         RouteError: a route is invalid.
     """
     tenant, routes = tenant_of(settings.reward_server_api_key), route_table(settings)
-    return Pipeline(routes, backends.scorers(settings, cache, tenant, routes), cache, tenant)
+    return Pipeline(
+        routes, backends.scorers(settings, cache, tenant, routes), cache, tenant, transcript=settings.transcript
+    )
 
 
 def register(route: Route) -> None:

@@ -49,8 +49,8 @@ class Item:
         references: the references that pass the filters in `extra_info` (such as `target_gt`), in order.
         extra: the request's `extra_info`; empty if that is None.
         data_source: the `data_source` of the request.
-        messages: the whole response, as chat messages or a string with turn headers; None if `solution` is the whole
-            response.
+        messages: the whole response, as chat messages or a `Transcript`; None if `solution` is the whole response.
+        is_turn: whether `solution` must not be split into turns again.
     """
 
     solution: str
@@ -58,6 +58,7 @@ class Item:
     extra: Mapping[str, Any] = field(default_factory=lambda: NO_OPTIONS)
     data_source: str = ""
     messages: Any = None
+    is_turn: bool = False
 
 
 class Usage(NamedTuple):

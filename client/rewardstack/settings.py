@@ -24,6 +24,7 @@ from rewardstack_settings.setting import InvalidSetting, Setting, find_misspelle
 MAX_REQUESTS = "REWARDSTACK_MAX_REQUESTS"
 MAX_TOKENS = "REWARDSTACK_MAX_TOKENS"
 RAY_ACTOR = "LLM_JUDGE_RAY_ACTOR"
+TRANSCRIPT = "REWARDSTACK_TRANSCRIPT"
 MAX_FAILURE_RATE = "REWARDSTACK_MAX_FAILURE_RATE"
 FAILURE_WINDOW = "REWARDSTACK_FAILURE_WINDOW"
 
@@ -98,6 +99,7 @@ class Settings:
         max_connections: maximum requests in flight to one endpoint.
         max_failure_rate: share of recent samples that may fail, from 0 to 1; 1 for no limit.
         failure_window: number of recent samples to which `max_failure_rate` applies.
+        transcript: how to split responses into turns (`rewardstack_verifier.transcript.TRANSCRIPTS`).
     """
 
     reward_server_urls: tuple[str, ...]
@@ -138,6 +140,7 @@ class Settings:
     max_connections: int
     max_failure_rate: float
     failure_window: int
+    transcript: str
 
     @property
     def cache_key_settings(self) -> dict[str, str]:
@@ -260,6 +263,7 @@ def _parse(texts: tuple[str, ...]) -> Settings:
         max_connections=values["REWARDSTACK_MAX_CONNECTIONS"],
         max_failure_rate=values[MAX_FAILURE_RATE],
         failure_window=values[FAILURE_WINDOW],
+        transcript=values[TRANSCRIPT],
     )
 
 

@@ -31,6 +31,12 @@ CLIENT = ("client", "rules", "worker")
 """The programs that read most settings, because they run the client's pipeline: the client, the reward server (`rules`)
 and its workers."""
 
+TRANSCRIPTS = (
+    *("auto", "none", "chatml", "llama3", "llama4", "gemma", "gemma4", "mistral", "deepseek", "seed", "harmony", "glm"),
+    *("kimi", "minimax", "granite", "nemotron", "cohere", "exaone"),
+)
+"""The values of REWARDSTACK_TRANSCRIPT; a test compares them with `rewardstack_verifier.transcript.TRANSCRIPTS`."""
+
 # One row per setting.
 # fmt: off
 CACHE = Section("Result cache", [
@@ -55,6 +61,8 @@ RULES = Section("Reward server", [
             "key for those servers only; `make up` generates one for its own sandbox", secret=True),
     Setting("REWARDSTACK_ROUTES", "", Files(is_list=True), ("up", *CLIENT),
             "files that define [routes](routing.md) and named judges, colon-separated"),
+    Setting("REWARDSTACK_TRANSCRIPT", "auto", OneOf(*TRANSCRIPTS), CLIENT,
+            "how to split a response that is a string into [turns](routing.md#responses-with-several-turns)"),
     Setting("REWARDSTACK_SAMPLE_LOG", "", Text(), CLIENT,
             "JSON lines file of scored samples with their texts ([sample log](operations.md#sample-log)); empty: none"),
     Setting("REWARDSTACK_SAMPLE_LOG_SHARE", "0.01", Number(1), CLIENT, "share of samples in that file, from 0 to 1"),

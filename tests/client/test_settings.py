@@ -88,6 +88,7 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         "LLM_JUDGE_SERVER_URL": "http://a:8000",
         "LLM_JUDGE_SERVER_API_KEY": "key",
         "LLM_JUDGE_RAY_ACTOR": "judge",
+        "REWARDSTACK_TRANSCRIPT": "chatml",
         "LLM_JUDGE_HEADERS": "api-key: key",
         "LLM_JUDGE_QUERY": "api-version=2024-10-21",
         "LLM_JUDGE_SERVER_TIMEOUT": "90",

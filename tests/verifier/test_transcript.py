@@ -11,10 +11,10 @@ import pytest
 
 from rewardstack_verifier.extraction.extract import extract_answer
 from rewardstack_verifier.transcript import (
-    MAX_CHARACTERS,
-    all_turns,
+    FAMILIES,
     last_turn,
     split_reasoning,
+    split_turns,
     without_dialogue,
     without_reasoning,
 )
@@ -34,13 +34,11 @@ PARTS = [
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_last_turn(template: str, table: Table) -> None:
-    """The last turn of a response is the one that the data gives a reason for, and has no markers left to read."""
+    """The last turn of a response is the one that the data gives a reason for."""
     for case in TURNS:
         if case["template"] == template:
             with table.case(f"{case['reason']}: {case['response'][:60]}"):
-                turn = last_turn(case["response"])
-                assert turn == case["turn"], case["reason"]
-                assert last_turn(str(turn)) == turn
+                assert last_turn(case["response"]) == case["turn"], case["reason"]
 
 
 def test_cases_are_unique() -> None:
@@ -71,10 +69,44 @@ def test_answer() -> None:
     assert extract_answer("<|channel>thought\n\\boxed{41}<channel|>I give up, no \\boxed answer<turn|>") == "41"
 
 
-def test_longest() -> None:
-    """A response that no policy can have written is not read."""
-    assert last_turn("a" * (MAX_CHARACTERS - 4) + "</s>") == "a" * (MAX_CHARACTERS - 4)
-    assert last_turn("a" * MAX_CHARACTERS + "</s>") == "a" * MAX_CHARACTERS + "</s>"
+BAR, LOW = "\uff5c", "\u2581"
+END = f"<{BAR}end{LOW}of{LOW}sentence{BAR}>"
+ROLLOUTS = {
+    "chatml": "a<|im_end|>\n<|im_start|>user\nb<|im_end|>\n<|im_start|>assistant\nc<|im_end|>",
+    "llama3": "a<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nb<|eot_id|>"
+    "<|start_header_id|>assistant<|end_header_id|>\n\nc<|eot_id|>",
+    "llama4": "a<|eot|><|header_start|>user<|header_end|>\n\nb<|eot|>"
+    "<|header_start|>assistant<|header_end|>\n\nc<|eot|>",
+    "gemma": "a<end_of_turn>\n<start_of_turn>user\nb<end_of_turn>\n<start_of_turn>model\nc<end_of_turn>",
+    "gemma4": "a<turn|>\n<|turn>user\nb<turn|>\n<|turn>model\nc<turn|>",
+    "mistral": "a</s>[INST] b [/INST] c</s>",
+    "deepseek": f"a{END}<{BAR}User{BAR}>b<{BAR}Assistant{BAR}>c{END}",
+    "seed": "a<seed:eos><seed:bos>user\nb<seed:eos><seed:bos>assistant\nc<seed:eos>",
+    "harmony": "<|channel|>final<|message|>a<|return|><|start|>user<|message|>b<|end|>"
+    "<|start|>assistant<|channel|>final<|message|>c<|return|>",
+    "glm": "a</tool_call><|observation|>\nb<|assistant|>\nc<|user|>",
+    "kimi": "a<|im_end|><|im_user|>user<|im_middle|>b<|im_end|><|im_assistant|>assistant<|im_middle|>c<|im_end|>",
+    "minimax": "a[e~[\n]~b]user\nb[e~[\n]~b]ai\nc[e~[\n",
+    "granite": "a<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>b<|end_of_text|>\n"
+    "<|start_of_role|>assistant<|end_of_role|>c<|end_of_text|>",
+    "nemotron": "a\n<SPECIAL_12>\n<SPECIAL_11>User\nb\n<SPECIAL_11>Assistant\nc\n<SPECIAL_12>",
+    "cohere": "a<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>b<|END_OF_TURN_TOKEN|>"
+    "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>c<|END_OF_TURN_TOKEN|>",
+    "exaone": "a[|endofturn|]\n[|user|]b\n[|endofturn|]\n[|assistant|]c[|endofturn|]",
+}
+
+
+def test_families(table: Table) -> None:
+    """A rollout of each family is read alike whether the family is found or named; another family leaves it whole."""
+    for name in FAMILIES:
+        with table.case(name):
+            found, named = split_turns(ROLLOUTS[name]), split_turns(ROLLOUTS[name], name)
+            assert [text[-1] for _, text in found.turns] == ["a", "b", "c"] or name == "glm"
+            assert found.turns == named.turns and found.last.strip() == "c"
+            assert found.turns[1].role not in ("assistant", "reasoning")
+            assert split_turns(ROLLOUTS[name], "none").last.strip()[0] == ROLLOUTS[name][0]
+            other = "gemma" if name != "gemma" else "kimi"
+            assert len(split_turns(ROLLOUTS[name], other).turns) == 1
 
 
 @pytest.mark.nightly
@@ -85,9 +117,10 @@ def test_linear_time(part: str) -> None:
     If each of the 200,000 markers cost a step for each earlier one, these 20 billion steps would take longer than the
     limit of 300 s for a test; and far longer, if each cost a search through the whole text.
     """
-    text = part * (MAX_CHARACTERS // len(part))
-    last_turn(text)
-    all_turns(text)
+    text = part * (2_000_000 // len(part))
+    split = split_turns(text)
+    assert len(split.last) <= len(text)
+    assert len(split.turns) <= len(text)
     split_reasoning(text)
     without_reasoning(text)
     without_dialogue(text)
@@ -130,6 +163,12 @@ ALL_TURNS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [("assistant", "a"), ("assistant", "b")],
     ),
     "blank turns": ("<|im_end|>\n<|im_start|>user\n <|im_end|>", []),
+    "a call of gpt-oss": (
+        "<|channel|>commentary to=functions.calc <|constrain|>json<|message|>{}<|call|>"
+        "<|start|>functions.calc to=assistant<|channel|>commentary<|message|>7<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>It is 7.<|return|>",
+        [("assistant", "{}"), ("functions.calc", "7"), ("assistant", "It is 7.")],
+    ),
 }
 
 
@@ -137,7 +176,7 @@ def test_all_turns(table: Table) -> None:
     """Every turn comes back with its role, and the last of the assistant is that of `last_turn`."""
     for name, (text, expected) in ALL_TURNS.items():
         with table.case(name):
-            assert all_turns(text) == expected
+            assert split_turns(text).turns == tuple(expected)
             spoken = [turn for role, turn in expected if role == "assistant"]
             assert not spoken or spoken[-1] == last_turn(text).strip().rpartition("\n")[2] or name == "tags alone"
 

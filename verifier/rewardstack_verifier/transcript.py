@@ -1,108 +1,138 @@
-"""Read the last assistant turn from a response that was decoded from tokens.
+"""Split a response that was decoded from tokens into turns, and a turn into reasoning and answer.
 
-A response starts inside an assistant turn, because the prompt ends with the header of this turn. If special tokens are
-kept when decoding, the response also contains end tokens, and the turns of tools and users. `all_turns` returns every
-turn with its role, and `last_turn` returns the last message of the policy. These rules apply:
+Text is markup only where it can only be markup. A string is a transcript if the header of a turn, in the form of a
+known family of chat templates, is at its beginning, or directly behind an end token of this family and not inside a
+fenced block. The first such family decides, and only its tokens are read. In any other string, only end tokens at the
+very end are removed; the rest is the policy's text, whatever it contains.
 
-- A header (`<|im_start|>user`) starts a turn of the role that it names. The last message is the last assistant turn.
-  An empty assistant turn right after another assistant turn is ignored, because some chat templates append one as a
-  generation prompt.
-- Text after an end token is dropped until a header or tool output follows.
-- In gpt-oss's harmony format, only the final channel is the answer; analysis and commentary are not.
-- Tool output is removed, such as `<tool_response>…</tool_response>`, `<information>…</information>` and code blocks
-  whose language is `output`. A closing tag without an opening tag is text. An opening tag that is never closed hides
-  the text up to the next end token, header or `</think>`, or up to later tool output with this tag that is closed.
-- A special token between two identical quotation marks or backticks is text.
+- A turn of the policy ends at an end token with the header of another turn behind it. A turn of another speaker also
+  ends where the policy's turn begins, because some templates have no end token there.
+- The last turn is the policy's last one. If it is blank, and the turn before it is the policy's, too, this one counts:
+  some templates append a header as a generation prompt.
+- Of gpt-oss's messages, only those in the final channel are the answer; analysis is reasoning.
+- Tool output in tags or fences inside a turn of the policy counts as such if it is closed, and directly follows a call
+  that the policy closed, as in `</search><information>…</information>`.
 
-Tool calls and reasoning are written by the policy and are kept. If a trainer decodes with `skip_special_tokens=True`,
-only tags such as `<tool_response>` remain. Turns are then not guessed from names of roles: a line that is only
-`assistant` is text. All functions take linear time.
-
-The supported chat templates are those of Qwen (ChatML), Llama 3, Gemma 1 to 4, Mistral, DeepSeek, Seed-OSS, gpt-oss,
-Phi, GLM, Kimi, MiniMax and Granite. Gemma 4: https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4.
+All functions take linear time. Sources of the templates: the `chat_template` of each model's tokenizer, and for gpt-oss
+https://cookbook.openai.com/articles/openai-harmony.
 """
 
 from __future__ import annotations
 
 import re
-from enum import Enum, auto
+from bisect import bisect
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
+from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
-MAX_CHARACTERS = 2_000_000
-"""Maximum length of a response to parse; a longer response would block the event loop for seconds."""
+ASSISTANT, TOOL, REASONING = "assistant", "tool", "reasoning"
+"""Roles of turns: the policy's words, tool output, and the analysis channel of gpt-oss."""
+AUTO, NONE = "auto", "none"
+"""How to read a string: by the first family found, or as one turn of text."""
 
-_ALWAYS_TOOL_OUTPUT = (
-    "tool_responses?|tool_results?|tool_outputs?|function_responses?|function_results?|information|interpreter"
-    "|execution_(?:results?|outputs?)|code_outputs?|search_results?"
+
+class Family(NamedTuple):
+    """Regular expressions for the tokens of a family of chat templates.
+
+    Args:
+        header: the header of a turn; the group `role` is the speaker.
+        end: the tokens that end a turn of the policy.
+        begin: the tokens that may precede a header at the beginning of a text or turn.
+        resume: the tokens with which the policy's turn begins where the turn before it has no end token.
+    """
+
+    header: str
+    end: str
+    begin: str = r"(?!)"
+    resume: str = r"(?!)"
+
+
+_ROLE = r"(?P<role>[\w.:-]{1,64})"
+_LINES = r"[ \t]{0,8}\n{0,2}"
+# fmt: off
+FAMILIES: Mapping[str, Family] = {
+    "chatml": Family(rf"<\|im_start\|>{_ROLE}(?:<\|im_sep\|>|{_LINES})", r"<\|(?:im_end|endoftext)\|>"),
+    "llama3": Family(rf"<\|start_header_id\|>{_ROLE}<\|end_header_id\|>{_LINES}",
+                     r"<\|(?:eot_id|eom_id|end_of_text)\|>", r"<\|begin_of_text\|>"),
+    "llama4": Family(rf"<\|header_start\|>{_ROLE}<\|header_end\|>{_LINES}",
+                     r"<\|(?:eot|eom|end_of_text)\|>", r"<\|begin_of_text\|>"),
+    "gemma": Family(rf"<start_of_turn>{_ROLE}\n", r"<(?:end_of_turn|eos)>", "<bos>"),
+    "gemma4": Family(rf"<\|turn>{_ROLE}\n", r"<(?:turn\||eos)>", "<bos>"),
+    "mistral": Family(r"\[(?P<role>INST|TOOL_RESULTS|SYSTEM_PROMPT|AVAILABLE_TOOLS)\]", "</s>", "<s>",
+                      r"\[/(?:INST|TOOL_RESULTS)\][ ]?"),
+    "deepseek": Family("<\uff5c(?P<role>User|Assistant|tool\u2581outputs?\u2581begin)\uff5c>",
+                       "<\uff5cend\u2581of\u2581sentence\uff5c>", "<\uff5cbegin\u2581of\u2581sentence\uff5c>",
+                       "<\uff5c(?:Assistant|tool\u2581outputs?\u2581end)\uff5c>(?!\\s?<\uff5ctool\u2581output)"),
+    "seed": Family(rf"<seed:bos>{_ROLE}\n", "<seed:eos>"),
+    "harmony": Family(r"(?:<\|start\|>(?P<role>[\w.-]{1,64})(?:[ ][^<\n]{0,64})?|(?=<\|channel\|>))"
+                      r"(?:<\|channel\|>(?P<channel>\w{1,32})(?:[ ][^<\n]{0,128})?(?:<\|constrain\|>[^<\n]{0,32})?)?"
+                      r"(?:<\|message\|>|\Z)", r"<\|(?:end|return|call)\|>"),
+    "glm": Family(rf"<\|(?P<role>user|assistant|system|tool|observation)\|>{_LINES}",
+                  r"<(?:\|(?:end|endoftext|user|observation)\|>|/s>|/tool_call>)", r"\[gMASK\]<sop>|<s>",
+                  rf"<\|assistant\|>{_LINES}"),
+    "kimi": Family(r"<\|im_(?P<role>user|assistant|system)\|>[^<\n]{0,64}<\|im_middle\|>", r"<\|im_end\|>"),
+    "minimax": Family(rf"\]~b\]{_ROLE}[^\n]{{0,64}}\n", r"\[e~\[", r"\]~!b\["),
+    "granite": Family(rf"<\|start_of_role\|>{_ROLE}<\|end_of_role\|>", r"<\|end_of_text\|>"),
+    "nemotron": Family(r"<(?:SPECIAL_1[01]|extra_id_[01])>(?P<role>System|User|Assistant)\n",
+                       r"<(?:SPECIAL_12|/TOOLCALL)>", resume=r"\n?<(?:SPECIAL_11|extra_id_1)>Assistant\n"),
+    "cohere": Family(r"<\|START_OF_TURN_TOKEN\|><\|(?P<role>USER|CHATBOT|SYSTEM)_TOKEN\|>",
+                     r"<\|END_OF_TURN_TOKEN\|>", "<BOS_TOKEN>"),
+    "exaone": Family(rf"\[\|(?P<role>user|assistant|system|tool)\|\]{_LINES}", r"\[\|endofturn\|\]"),
+}
+# fmt: on
+"""Families of chat templates by their names: `chatml` is Qwen's, and `glm` also that of Phi 3 and Zephyr."""
+TRANSCRIPTS = (AUTO, NONE, *FAMILIES)
+"""Values of `extra_info.transcript`, the default first."""
+
+_ASSISTANTS = frozenset({"assistant", "model", "ai", "chatbot"})
+_NAMES = {"inst": "user", "system_prompt": "system"}
+"""Roles by the words of templates that name them otherwise."""
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n`]*)$", re.MULTILINE)
+
+
+def _in_both_cases(names: str) -> str:
+    return f"(?:{names}|{names.upper()})"
+
+
+_CALLS = _in_both_cases(
+    "(?:seed:|minimax:)?(?:tool_?calls?|tools?|search|code|python|execute|action|function_?calls?|function|query|sql)"
 )
-_AFTER_CALLS = "outputs?|observation|execution"
-"""Tags that mark tool output only right after a tool call. Elsewhere, they may contain the answer, as in `<output>`."""
-_CALL = re.compile(
-    r"(?:</(?:tool_call|tool|search|code|python|execute|action|function_call|query)>|(?<!`)```)\s{0,8}\Z"
+_OUTPUTS = _in_both_cases(
+    "(?:tool|function|code|execution|search)_(?:responses?|results?|outputs?)|information|interpreter|results?"
+    "|outputs?|observation|execution|response|documents"
 )
-_CALL_LENGTH = 32
 _FENCES = "(?:tool_|code_|execution_)?outputs?|tool_response|execution_results?"
-
-_MARKER = re.compile(
+_OUTPUT = re.compile(
     rf"""
-    <(?:
-        # The end of a turn.
-        (?P<end>\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|return|call|endofturn|END_OF_TURN_TOKEN)\|>
-            |/s>|eos>|end_of_turn>|turn\|>|seed:eos>|\uff5cend\u2581of\u2581sentence\uff5c>)
-        # The beginning of a text.
-      | (?P<begin>s>|bos>|sop>|seed:bos>(?!\w{{1,32}}\n)|\|(?:begin_of_text|startoftext)\|>
-            |\uff5cbegin\u2581of\u2581sentence\uff5c>)
-        # The header of a turn.
-      | (?:
-            \|im_start\|>\s{{0,3}}(?P<role_chatml>[\w.-]{{0,32}})(?:<\|im_sep\|>)?
-          | \|start_header_id\|>\s{{0,3}}(?P<role_llama>[\w.-]{{0,32}})\s{{0,3}}(?:<\|end_header_id\|>)?
-          | start_of_turn>\s{{0,3}}(?P<role_gemma>\w{{0,32}})
-          | \|turn>\s{{0,3}}(?P<role_gemma_4>\w{{0,32}})
-          | seed:bos>(?P<role_seed>\w{{1,32}})(?=\n)
-          | \|start\|>\s{{0,3}}(?P<role_harmony>[\w.-]{{0,64}})[^<\n]{{0,64}}
-          | \|im_(?P<role_kimi>user|assistant|system)\|>(?:[^<\n]{{0,64}}<\|im_middle\|>)?
-          | \|start_of_role\|>\s{{0,3}}(?P<role_granite>\w{{0,32}})(?:<\|end_of_role\|>)?
-          | \|(?P<role_alone>[Uu]ser|[Aa]ssistant|[Ss]ystem|observation|tool|tool_response)\|>
-          | \uff5c(?P<role_deepseek>User|Assistant)\uff5c>
-        )[ \t]{{0,8}}\n{{0,2}}
-        # The channel of a message, and the message.
-      | \|channel\|>\s{{0,3}}(?P<channel>\w{{0,32}})
-      | \|(?P<message>message)\|>
-        # The end of reasoning. It ends unclosed tool output, too: the reasoning may only have mentioned the tag.
-      | (?P<reasoning>/think(?:ing)?|/seed:think)>
-        # Tool output.
-      | (?P<open_tag>{_ALWAYS_TOOL_OUTPUT})(?:[ ][^<>\n]{{0,200}})?>
-      | (?P<open_result>results?)>(?<!["']<result>)(?<!["']<results>)
-      | (?P<open_after_call>{_AFTER_CALLS})>
-      | /(?P<close_tag>{_ALWAYS_TOOL_OUTPUT}|results?|{_AFTER_CALLS})>
-      | [|\uff5c]tool[\u2581_](?P<open_deepseek>outputs?)[\u2581_]begin[|\uff5c]>
-      | [|\uff5c]tool[\u2581_](?P<close_deepseek>outputs?)[\u2581_]end[|\uff5c]>
-      | \|(?P<open_gemma_4>tool_response)>
-      | (?P<close_gemma_4>tool_response)\|>
-      | start_(?P<open_function>function_response)>
-      | end_(?P<close_function>function_response)>
-      | \|begin_(?P<open_search>search_result|of_documents)\|>
-      | \|end_(?P<close_search>search_result|of_documents)\|>
-    )
-    | \[(?:
-        (?P<role_user>INST)\]
-      | /(?P<role_after_user>INST)\][ ]?
-      | (?P<open_mistral>TOOL_RESULTS)\]
-      | /(?P<close_mistral>TOOL_RESULTS)\][ ]?
-      | (?P<end_minimax>e~\[)
-    )
-    | \]~(?:b\](?P<role_minimax>\w{{1,32}})\n?|(?P<begin_minimax>!b\[))
-    | ```(?<![^\n>]```)(?:
-        (?P<open_fence>{_FENCES})[ \t\r]{{0,8}}(?![^\n])
-      | (?P<close_fence>)[ \t\r]{{0,8}}(?![^\n])
-    )
+      <(?P<tag>{_OUTPUTS})(?:[ ][^<>\n]{{0,200}})?>
+    | <\|(?P<gemma>tool_response)>
+    | <\|begin_(?P<search>search_result|of_documents)\|>
+    | ```(?P<fence>{_FENCES})[ \t\r]{{0,8}}\n
     """,
     re.VERBOSE,
 )
-"""Delimiters of turns, messages and tool output. The name of the group that matches starts with the kind of marker."""
+_CLOSERS = {"tag": "</{}>", "gemma": "<{}|>", "search": "<|end_{}|>", "fence": "\n```"}
+"""The end of tool output, by the group of `_OUTPUT` that matches its beginning."""
+_CALL = re.compile(
+    rf"""
+    (?:
+        <(?:/{_CALLS}>|tool_call\|>|\|end_search_query\|>|\uff5ctool\u2581calls\u2581end\uff5c>)
+      | ```(?<![^\n]```)[\w+#.-]{{1,32}}[^\n`]{{0,200}}\n[^`]*(?:`{{1,2}}(?!`)[^`]*)*```  # a whole block of code
+    )
+    \s{{0,16}}(?:(?:user|tool|observation|environment|ipython|function)[ \t]{{0,8}}\n\s{{0,16}})?
+    (?=<(?:{_OUTPUTS})[ >]|<\|(?:tool_response>|begin_)|```(?:{_FENCES})\s)
+    """,
+    re.VERBOSE,
+)
+"""A closed call, with the beginning of tool output behind it."""
 
-_TRAILING_TOKEN = re.compile(r"<\|[A-Za-z]\w{2,40}\|>\s{0,8}\Z")
-_TRAILING_LENGTH = 64
+_LAST_TOKENS = re.compile(
+    r"(?:\s{0,8}(?:>(?:\|\w{2,40}[A-Za-z]\|<|s/<|soe(?::dees)?<|nrut_fo_dne<|\|nrut<|21_LAICEPS<"
+    r"|\uff5cecnetnes\u2581fo\u2581dne\uff5c<)|\[~e\[|\](?:SOE|\|nrutfodne\|)\[))*"
+)
+"""End tokens, and unknown special tokens, at the end of a text that is reversed, so that a match takes linear time."""
 
 _DIALOGUE = re.compile(r"\n\n(?:Human|User):")
 
@@ -116,14 +146,7 @@ _REASONING_ENDS = {
     "\u25c1/think\u25b7": "\u25c1think\u25b7",
 }
 """End markers of reasoning, with their start markers."""
-
-_ASSISTANTS = frozenset({"assistant", "model", "ai"})
-
-
-_REASONING = re.compile("|".join(map(re.escape, sorted({*_REASONING_ENDS, *_REASONING_ENDS.values()}, key=len)[::-1])))
-
-ASSISTANT, TOOL, REASONING = "assistant", "tool", "reasoning"
-"""Roles that `all_turns` returns for the policy, tool output, and the analysis channel of harmony."""
+_REASONING = re.compile("|".join(map(re.escape, (*_REASONING_ENDS, *_REASONING_ENDS.values()))))
 
 
 class RoleTurn(NamedTuple):
@@ -134,58 +157,233 @@ class RoleTurn(NamedTuple):
 
 
 class Turn(str):
-    """The text of one turn. `last_turn` returns a `Turn` unchanged, so that no text is parsed twice."""
+    """The text of one turn. `last_turn` returns a `Turn` unchanged, so that no text is split twice."""
 
     __slots__ = ()
 
 
-def last_turn(response: str) -> Turn:
-    """Return the text of the policy's last turn.
+class _Speaker(NamedTuple):
+    """Who says a turn.
 
-    The result has no end tokens, headers or tool output. Each tool output is replaced by a line break.
+    Args:
+        role: the speaker.
+        is_policy: whether the policy wrote the turn.
+        is_answer: whether the policy says it to the user: not gpt-oss's analysis or commentary.
+    """
+
+    role: str
+    is_policy: bool
+    is_answer: bool
+
+
+_POLICY = _Speaker(ASSISTANT, True, True)
+_Span = tuple[_Speaker, int, int]
+"""The speaker of a turn, the position behind its header, and the position before its end token."""
+
+
+class Transcript:
+    """A response, split into turns.
+
+    Args:
+        text: the response, without end tokens at its end.
+        spans: the turns in it.
+        has_output: whether tool output inside a turn of the policy counts as such.
+    """
+
+    def __init__(self, text: str, spans: list[_Span], *, has_output: bool = True) -> None:
+        self._text = text
+        self._spans = spans
+        self._has_output = has_output and _OUTPUT.search(text) is not None
+
+    @cached_property
+    def last(self) -> Turn:
+        """The policy's last turn, with a line break in place of each tool output."""
+        after = dropwhile(lambda span: not span[0].is_policy, reversed(self._spans))
+        for speaker, start, end in takewhile(lambda span: span[0].is_policy, after):
+            text = self._text[start:end]
+            if speaker.is_answer and text and not text.isspace():
+                said = "\n".join(piece.text for piece in self._pieces(speaker, text) if piece.role != TOOL)
+                if said.strip():
+                    return Turn(said)
+        return Turn("")
+
+    @cached_property
+    def turns(self) -> tuple[RoleTurn, ...]:
+        """All turns that are not blank, in order. Each tool output inside a turn is a turn of its own."""
+        pieces = (
+            piece for speaker, start, end in self._spans for piece in self._pieces(speaker, self._text[start:end])
+        )
+        return tuple(RoleTurn(role, text) for role, piece in pieces if (text := piece.strip()))
+
+    def _pieces(self, speaker: _Speaker, text: str) -> list[RoleTurn]:
+        """Return a turn, split at closed tool output that directly follows a closed call of the policy."""
+        role = speaker.role
+        if not self._has_output:
+            return [RoleTurn(role, text)]
+        if not speaker.is_policy:
+            return [_other(role, text.strip())]
+        pieces: list[RoleTurn] = []
+        start = 0
+        for opening, closing in _tool_outputs(text):
+            pieces += [RoleTurn(role, text[start:opening]), RoleTurn(TOOL, text[opening:closing])]
+            start = closing
+        return [*pieces, RoleTurn(role, text[start:])]
+
+
+def _other(role: str, text: str) -> RoleTurn:
+    """Return a turn of another speaker. If it is nothing but closed tool output, its tags are removed."""
+    output = _OUTPUT.match(text)
+    closer = _closer(output) if output else ""
+    if output is None or not text.endswith(closer, output.end()):
+        return RoleTurn(role, text)
+    return RoleTurn(TOOL, text[output.end() : len(text) - len(closer)])
+
+
+class _Tokens:
+    """The compiled expressions of a family."""
+
+    def __init__(self, family: Family) -> None:
+        if "(?P<channel>" not in family.header:
+            family = family._replace(header=f"{family.header}(?P<channel>(?!))?")
+        self.first = re.compile(rf"\s{{0,16}}(?:(?:{family.begin})\s{{0,4}}){{0,2}}{family.header}")
+        self.end = re.compile(family.end)
+        self.boundary = re.compile(rf"(?:{family.end}){_behind_end(family)}|(?P<resume>{family.resume})")
+
+
+def _behind_end(family: Family) -> str:
+    """Return the expression for what follows an end token if another turn begins there."""
+    return rf"\s{{0,16}}(?:(?:{family.begin})\s{{0,4}})?{family.header}"
+
+
+_TOKENS = {family: _Tokens(family) for family in FAMILIES.values()}
+
+
+def _any_pair() -> re.Pattern[str]:
+    """Return the expression for an end token with a header behind it, of any family; a group has the family's name."""
+    names = {family: name for name, family in FAMILIES.items()}
+    found: list[str] = []
+    for first in ("<", r"\["):
+        ends = {name: f.end.removeprefix(first) for f, name in names.items() if f.end.startswith(first)}
+        pairs = (f"(?P<{name}>(?:{end}){_without_groups(_behind_end(FAMILIES[name]))})" for name, end in ends.items())
+        found.append(f"{first}(?={'|'.join(ends.values())})(?:{'|'.join(pairs)})")
+    return re.compile("|".join(found))
+
+
+def _without_groups(expression: str) -> str:
+    return re.sub(r"\?P<\w+>", "?:", expression)
+
+
+_PAIR = _any_pair()
+_NEXT = re.compile(r"\s{0,16}")
+_MARKUP = re.compile(r"\s{0,16}[<\[\]]")
+
+
+def last_turn(response: str) -> Turn:
+    """Return the text of the policy's last turn; see `split_turns`."""
+    return response if isinstance(response, Turn) else split_turns(response).last
+
+
+def split_turns(response: str, transcript: str = AUTO) -> Transcript:
+    """Split a response into turns.
 
     Args:
         response: the text after the prompt, or a whole conversation with the headers of its turns.
+        transcript: `auto` to look for a family of templates, `none` to read the text as one turn, or the name of the
+            family to read (`FAMILIES`).
 
     Returns:
-        The text of the last assistant turn, which may be empty, for example if a harmony response ends in a tool call.
-        A response without markers, or with more than `MAX_CHARACTERS`, is returned whole. In all cases, unknown special
-        tokens at the end are removed.
+        The turns. The last one is empty if the policy said nothing to the user, for example if a response of gpt-oss
+        ends in a tool call.
     """
-    if isinstance(response, Turn):
-        return response
-    marker = _MARKER.search(response) if len(response) <= MAX_CHARACTERS else None
-    if marker is None:
-        return Turn(_without_trailing_tokens(response))
-    return Turn(_without_trailing_tokens(_read(response, marker).last_turn()))
+    text = without_last_tokens(response)
+    families = _families(text) if transcript == AUTO else [FAMILIES[transcript]] if transcript in FAMILIES else []
+    for family in families:
+        if spans := _split(text, _TOKENS[family]):
+            return Transcript(text, spans)
+    return Transcript(text, [(_POLICY, 0, len(text))], has_output=transcript != NONE)
 
 
-def all_turns(response: str) -> list[RoleTurn]:
-    """Return all turns of a response that are not blank, in order.
+def _families(text: str) -> Iterator[Family]:
+    """Yield the families with a header at the beginning of a text, or behind their end token, the first one first."""
+    known: set[Family] = set()
+    if _MARKUP.match(text):
+        known.update(family for family, tokens in _TOKENS.items() if tokens.first.match(text))
+        yield from known
+    for pair in _PAIR.finditer(text):
+        family = FAMILIES[pair.lastgroup or ""]
+        if family not in known:
+            known.add(family)
+            yield family
+
+
+def _split(text: str, tokens: _Tokens) -> list[_Span]:
+    """Return the turns of a transcript of a family; none if the text is not one."""
+    spans: list[_Span] = []
+    first = tokens.first.match(text)
+    speaker, start = (_speaker(*first.group("role", "channel")), first.end()) if first else (_POLICY, 0)
+    has_fences, outside = _FENCE.search(text) is not None, start
+    for boundary in tokens.boundary.finditer(text, start):
+        if speaker.is_policy:
+            if boundary["resume"] is not None:
+                continue
+            if has_fences and (block_end := _enclosing_block(text, outside, boundary, tokens.end)):
+                outside = block_end
+                continue
+        spans.append((speaker, start, boundary.start()))
+        speaker = _speaker(*boundary.group("role", "channel"))
+        start = outside = boundary.end()
+    return [*spans, (speaker, start, len(text))] if spans or first else []
+
+
+def _enclosing_block(text: str, start: int, boundary: re.Match[str], end: re.Pattern[str]) -> int:
+    """Return the end of the fenced block that encloses `boundary`, and closes before the next end token; 0 for none.
 
     Args:
-        response: as in `last_turn`.
-
-    Returns:
-        The turns with their roles: `ASSISTANT` for the policy's words, `TOOL` for tool output, `REASONING` for the
-        analysis channel of harmony, else the role in the turn's header.
+        text: the response.
+        start: a position outside of blocks, in the same turn.
+        boundary: an end token with a header behind it.
+        end: the end tokens.
     """
-    marker = _MARKER.search(response) if len(response) <= MAX_CHARACTERS else None
-    turns = [RoleTurn(ASSISTANT, response)] if marker is None else _read(response, marker).turns()
-    stripped = (RoleTurn(role, _without_trailing_tokens(text).strip()) for role, text in turns)
-    return [turn for turn in stripped if turn.text]
+    following = end.search(text, boundary.end())
+    for opening, closing in _closed_blocks(text, start, following.start() if following else len(text)):
+        if closing > boundary.start():
+            return closing if opening < boundary.start() else 0
+    return 0
 
 
-def _read(response: str, marker: re.Match[str] | None) -> _Reader:
-    """Read a response, and return the reader. `marker` is the first marker in the response."""
-    reader = _Reader(_tool_outputs(response, marker.start() if marker else 0))
-    position = 0
-    while marker is not None:
-        reader.read(response[position : marker.start()])
-        position = reader.handle(marker)
-        marker = _MARKER.search(response, position)
-    reader.read(response[position:])
-    return reader
+@lru_cache(maxsize=64)
+def _speaker(name: str | None, channel: str | None) -> _Speaker:
+    """Return the speaker that the groups of a header name; a header without a role is the policy's."""
+    role = ASSISTANT if name is None else name.lower()
+    if role not in _ASSISTANTS:
+        return _Speaker(_NAMES.get(role, role), False, False)
+    return _Speaker(REASONING if channel == "analysis" else ASSISTANT, True, channel in (None, "final"))
+
+
+def _tool_outputs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the positions of closed tool output that directly follows a closed call, or output in the same tag."""
+    unclosed: set[str] = set()
+    call = _CALL.search(text)
+    while call is not None:
+        position, expected = call.end(), ""
+        while output := _OUTPUT.match(text, position):
+            closer = _closer(output)
+            if closer != (expected := expected or closer):
+                break
+            end = -1 if closer in unclosed else text.find(closer, output.end() - 1)
+            if end < 0:
+                unclosed.add(closer)
+                break
+            end += len(closer)
+            yield output.start(), end
+            position = _NEXT.match(text, end).end()  # type: ignore[union-attr]
+        call = _CALL.search(text, position)
+
+
+def _closer(output: re.Match[str]) -> str:
+    """Return the end of tool output that begins with a match of `_OUTPUT`."""
+    group = output.lastgroup or ""
+    return _CLOSERS[group].format(output[group])
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
@@ -198,20 +396,12 @@ def split_reasoning(text: str) -> tuple[str, str]:
         The reasoning and the answer, without their markers. The reasoning ends at the last end marker
         (`</think>`, `</thinking>`, `</seed:think>`, `[/THINK]`, Gemma 4's `<channel|>` …). It begins after the last
         start marker of the same kind, or at the beginning of the text if there is none. A text without an end marker
-        has no reasoning. A quoted end marker is text.
+        has no reasoning. An end marker in quotation marks or in a fenced block is text.
     """
-    start, end = max((_find_last(text, end), end) for end in _REASONING_ENDS)
-    if start < 0:
+    end = next((found for found in reversed(_reasoning_markers(text)) if found[0] in _REASONING_ENDS), None)
+    if end is None:
         return "", text
-    return text[:start].rpartition(_REASONING_ENDS[end])[2], text[start + len(end) :]
-
-
-def _find_last(text: str, marker: str) -> int:
-    """Return the position of the last marker that is not quoted; -1 if there is none."""
-    start = text.rfind(marker)
-    while start >= 0 and _has_quotes(text, start, start + len(marker)):
-        start = text.rfind(marker, 0, start)
-    return start
+    return text[: end.start()].rpartition(_REASONING_ENDS[end[0]])[2], text[end.end() :]
 
 
 def without_reasoning(text: str) -> str:
@@ -226,9 +416,9 @@ def without_reasoning(text: str) -> str:
     """
     pieces: list[str] = []
     start, begun = 0, ""
-    for found in _REASONING.finditer(text):
+    for found in _reasoning_markers(text):
         token = found[0]
-        if _is_quoted(found) or (begun and _REASONING_ENDS.get(token) != begun):
+        if begun and _REASONING_ENDS.get(token) != begun:
             continue
         if token in _REASONING_ENDS:
             pieces = pieces if begun else []
@@ -237,6 +427,36 @@ def without_reasoning(text: str) -> str:
             pieces.append(text[start : found.start()])
             begun = token
     return "".join(pieces if begun else [*pieces, text[start:]])
+
+
+def _reasoning_markers(text: str) -> list[re.Match[str]]:
+    """Return the markers of reasoning that are neither quoted nor in a fenced block behind the first reasoning."""
+    markers = [found for found in _REASONING.finditer(text) if not _is_quoted(found)]
+    if not markers:
+        return []
+    start, first = 0, markers[0]
+    if first[0] not in _REASONING_ENDS and not text[: first.start()].strip():
+        ends = (found.end() for found in markers if _REASONING_ENDS.get(found[0]) == first[0])
+        start = next(ends, len(text))
+    blocks = [*_closed_blocks(text, start, len(text))]
+    openings = [opening for opening, _ in blocks]
+
+    def is_enclosed(position: int) -> bool:
+        index = bisect(openings, position)
+        return index > 0 and position < blocks[index - 1][1]
+
+    return [found for found in markers if not is_enclosed(found.start())]
+
+
+def _closed_blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the positions of each fenced block that opens and closes between two positions."""
+    opening: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text, start, end):
+        if opening is None:
+            opening = fence
+        elif fence[1].startswith(opening[1]) and not fence[2].strip():
+            yield opening.start(), fence.end()
+            opening = None
 
 
 def without_dialogue(text: str) -> str:
@@ -251,233 +471,13 @@ def without_dialogue(text: str) -> str:
     return text
 
 
-class _State(Enum):
-    SPEAKING = auto()
-    """The assistant's words."""
-    HIDDEN = auto()
-    """In harmony format: the assistant's analysis or commentary, or the header of one of its messages."""
-    IN_TOOL_OUTPUT = auto()
-    """In an assistant turn, after the opening tag of tool output that is never closed."""
-    ENDED = auto()
-    """After the end token of an assistant turn."""
-    OTHER = auto()
-    """A turn of another role."""
-
-
-class _Reader:
-    """Collects all turns and the text of the last assistant turn.
-
-    Args:
-        tool_outputs: end position of each complete tool output, by its start position.
-    """
-
-    def __init__(self, tool_outputs: dict[int, int]) -> None:
-        self._tool_outputs = tool_outputs
-        self._state = _State.SPEAKING
-        self._pieces: list[str] = []
-        self._is_blank = True
-        self._previous = ""  # text of the previous turn, used if the current turn stays blank
-        self._channel = ""
-        self._is_start = True  # no header, tool output or end token yet; an end token before any text is ignored
-        self._is_instruction = False  # in Mistral's `[INST]`
-        self._open = ""  # opening tag of the unclosed tool output
-        self._role = ""  # role of the current turn if it is not the assistant's
-        self._is_new = True  # the next text starts a turn
-        self._turns: list[tuple[str, list[str]]] = []
-
-    def last_turn(self) -> str:
-        """Return the text of the last assistant turn.
-
-        If it is blank and directly follows another assistant turn, return the text of the other turn.
-        """
-        return self._previous if self._is_blank else "".join(self._pieces)
-
-    def read(self, text: str) -> None:
-        """Add text between two markers."""
-        if text and self._state is not _State.ENDED:
-            self._add(self._speaker(), text)
-        if text and self._state is _State.SPEAKING:
-            self._pieces.append(text)
-            self._is_blank = self._is_blank and not text.strip()
-
-    def _speaker(self) -> str:
-        """Return the role of the current text, as `all_turns` names it."""
-        if self._state is _State.HIDDEN:
-            return REASONING if self._channel == "analysis" else ASSISTANT
-        return {_State.OTHER: self._role or "user", _State.IN_TOOL_OUTPUT: TOOL}.get(self._state, ASSISTANT)
-
-    def _add(self, role: str, text: str) -> None:
-        if self._is_new or not self._turns or self._turns[-1][0] != role:
-            self._turns.append((role, []))
-        self._turns[-1][1].append(text)
-        self._is_new = False
-
-    def turns(self) -> list[RoleTurn]:
-        """Return all turns, including blank ones."""
-        return [RoleTurn(role, "".join(pieces)) for role, pieces in self._turns]
-
-    def handle(self, marker: re.Match[str]) -> int:
-        """Handle a marker.
-
-        Returns:
-            The position at which reading continues.
-        """
-        group = marker.lastgroup or ""
-        kind = group.partition("_")[0]
-        value = marker[group]
-        if _is_quoted(marker):
-            self.read(marker[0])
-        elif kind == "role":
-            self._start(marker, group, value)
-        elif kind == "end":
-            self._end()
-        elif kind == "begin":
-            self._keep_unless_blank(marker[0])
-        elif kind == "open":
-            return self._tool_output(marker)
-        elif kind == "close" and self._state is not _State.OTHER:
-            self.read(marker[0])
-        elif kind == "reasoning":
-            self._end_reasoning(marker[0])
-        elif kind == "channel":
-            self._start_channel(value)
-        elif kind == "message":
-            self._start_message()
-        return marker.end()
-
-    def _start(self, marker: re.Match[str], group: str, role: str) -> None:
-        """Start a turn of a role."""
-        if group == "role_after_user":
-            if not (self._is_instruction and self._state is _State.OTHER):
-                self.read(marker[0])
-                return
-            role = "assistant"
-        self._is_instruction = group == "role_user"
-        self._is_start = False
-        self._role = "user" if group == "role_user" else role.lower()
-        self._is_new = True
-        if role.lower() in _ASSISTANTS:
-            self._start_turn(previous="" if self._state is _State.OTHER else self.last_turn())
-        else:
-            self._state = _State.OTHER
-
-    def _start_turn(self, previous: str) -> None:
-        self._previous = previous
-        self._pieces = []
-        self._is_blank = True
-        self._channel = ""
-        self._state = _State.SPEAKING
-
-    def _end(self) -> None:
-        if self._is_start and self._is_blank:
-            self._pieces = []
-        elif self._state is not _State.OTHER:
-            self._is_start = False
-            self._state = _State.ENDED
-
-    def _keep_unless_blank(self, token: str) -> None:
-        """Keep a begin-of-text token as text (`<s>` is also an HTML tag), but drop it at the start of a turn."""
-        if not self._is_blank:
-            self.read(token)
-
-    def _end_reasoning(self, tag: str) -> None:
-        """End unclosed tool output at the end of reasoning, because the reasoning only mentioned the tag."""
-        if self._state is _State.IN_TOOL_OUTPUT:
-            self._state = _State.SPEAKING
-        self.read(tag)
-
-    def _start_channel(self, channel: str) -> None:
-        self._is_new = True
-        if self._state in (_State.SPEAKING, _State.HIDDEN):
-            self._start_turn(previous=self.last_turn())
-            self._channel = channel
-            self._state = _State.HIDDEN
-
-    def _start_message(self) -> None:
-        if self._state is _State.HIDDEN and self._channel == "final":
-            self._state = _State.SPEAKING
-
-    def _tool_output(self, marker: re.Match[str]) -> int:
-        """Skip a tool's output.
-
-        Returns:
-            The end of the tool output; the end of its opening tag if the output is not closed, or if the turn is not
-            the assistant's.
-        """
-        if self._state is _State.OTHER:
-            self._role = TOOL
-            return marker.end()
-        end = self._tool_outputs.get(marker.start())
-        self._is_start = False
-        if end is None:
-            if marker.lastgroup == "open_after_call" and not _is_after_call(marker):
-                self.read(marker[0])
-            elif self._state is _State.SPEAKING:
-                self._pieces.append("\n")
-                self._state = _State.IN_TOOL_OUTPUT
-                self._open = marker[0]
-            return marker.end()
-        if self._state is _State.ENDED:
-            self._start_turn(previous=self.last_turn())
-        elif self._state is _State.SPEAKING:
-            self._pieces.append("\n")
-        elif self._state is _State.IN_TOOL_OUTPUT and marker[0] == self._open:
-            self._state = _State.SPEAKING
-        self._add(TOOL, marker.string[marker.start() : end])
-        return end
-
-
-def _tool_outputs(text: str, start: int) -> dict[int, int]:
-    """Return the end position of each complete tool output by its start position.
-
-    Tags of the same name nest, because a tool may print them. Fences do not nest.
-
-    Args:
-        text: the response.
-        start: position of the first marker.
-    """
-    ends: dict[int, int] = {}
-    open_starts: dict[str, list[int]] = {}
-    for marker in _MARKER.finditer(text, start):
-        kind, _, template = (marker.lastgroup or "").partition("_")
-        if kind not in ("open", "close") or (kind == "open" and _is_quoted(marker)):
-            continue
-        is_fence = template == "fence"
-        name = _name(template, marker)
-        starts = open_starts.setdefault(name, [])
-        if kind == "close":
-            if starts:
-                ends[starts.pop()] = marker.end()
-        elif not (is_fence and starts) and (template != "after_call" or _is_after_call(marker)):
-            starts.append(marker.start())
-    return ends
-
-
-def _name(template: str, marker: re.Match[str]) -> str:
-    """Return the key that the opening and the closing marker of tool output share."""
-    if template == "fence":
-        return template
-    return f"{'tag' if template in ('result', 'after_call') else template} {marker[marker.lastgroup or 0]}"
-
-
 def _is_quoted(marker: re.Match[str]) -> bool:
     """Return whether a marker is only mentioned: it is between two identical quotation marks or backticks."""
-    return _has_quotes(marker.string, marker.start(), marker.end())
+    text, before = marker.string, marker.string[max(0, marker.start() - 1) : marker.start()]
+    return before in ('"', "'", "`") and text.startswith(before, marker.end())
 
 
-def _has_quotes(text: str, start: int, end: int) -> bool:
-    before = text[max(0, start - 1) : start]
-    return before in ('"', "'", "`") and text.startswith(before, end)
-
-
-def _is_after_call(tag: re.Match[str]) -> bool:
-    """Return whether a tag follows the end of a tool call or of a fence, with only white space between them."""
-    return _CALL.search(tag.string, max(0, tag.start() - _CALL_LENGTH), tag.start()) is not None
-
-
-def _without_trailing_tokens(text: str) -> str:
-    """Return the text without trailing tokens of unknown templates, such as `<|end_of_solution|>`."""
-    end = len(text)
-    while token := _TRAILING_TOKEN.search(text, max(0, end - _TRAILING_LENGTH), end):
-        end = token.start()
-    return text[:end]
+def without_last_tokens(text: str) -> str:
+    """Return the text without end tokens, and unknown special tokens such as `<|end_of_solution|>`, at its end."""
+    tokens = _LAST_TOKENS.match(text[::-1])
+    return text[: len(text) - tokens.end()] if tokens else text

@@ -24,8 +24,9 @@ EVERY_FIELD = "*"
 DATA_SOURCE = "data_source"
 CACHE_ENABLED = "cache_enabled"
 """Field of `extra_info`; false disables the cache for the sample."""
-CLIENT_FIELDS = frozenset({"server_url", "api_key", "timeout", CACHE_ENABLED})
-"""Fields of `extra_info` that configure the request. Scores do not depend on them, so they are not part of keys."""
+CLIENT_FIELDS = frozenset({"server_url", "api_key", "timeout", "transcript", CACHE_ENABLED})
+"""Fields of `extra_info` that configure the request. They are not part of keys, but the text that `transcript`
+selects is."""
 
 Range = tuple[float, float]
 """The lowest and the highest possible value of a score."""

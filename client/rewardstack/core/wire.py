@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewardstack.core.messages import response_text
 from rewardstack.score import STATUSES, Item, Score, Usage
-from rewardstack_verifier.transcript import last_turn
+from rewardstack_verifier.transcript import NONE
 
 Record = dict[str, Any]
 """A JSON object."""
@@ -33,17 +32,10 @@ def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Rec
     """Return a sample as JSON; `extra` is the part of its `extra_info` to send."""
     return {
         "data_source": data_source,
-        "solution_str": _solution_to_send(item),
+        "solution_str": item.solution,
         "ground_truth": item.references[0] if len(item.references) == 1 else list(item.references),
-        "extra_info": extra,
+        "extra_info": {**extra, "transcript": NONE} if item.is_turn else extra,
     }
-
-
-def _solution_to_send(item: Item) -> str:
-    """Return the last turn; if the server would split the turn again, return the text it was extracted from."""
-    if item.messages is None or last_turn(str(item.solution)) == item.solution:
-        return item.solution
-    return response_text(item.messages) or item.solution
 
 
 def score_record(score: Score) -> Record:

@@ -16,22 +16,27 @@ from rewardstack.core.steps import drop_none
 from rewardstack.core.wire import Record
 from rewardstack.errors import RequestError
 from rewardstack.score import NO_OPTIONS, Item, Request, Score
-from rewardstack_verifier.transcript import last_turn
+from rewardstack_verifier.transcript import AUTO, TRANSCRIPTS, Turn, split_turns, without_last_tokens
 
 TARGET = "target"
 """The field that has the reference if the ground truth is an object."""
 GROUP_SIZE = "group_size"
 """The field with the number of samples in the sample's group, for a judge that compares the group."""
+TRANSCRIPT = "transcript"
+"""The field that says how to split a response into turns."""
 SECRET_SUFFIXES = ("api_key", "server_url")
 """Traces omit fields of `extra_info` with these suffixes, which are API keys or URLs; a URL may contain a key."""
 
 
-def read_request(request: Request, *, is_single_reference: bool = False) -> tuple[Item, float | None]:
+def read_request(
+    request: Request, *, is_single_reference: bool = False, transcript: str = AUTO
+) -> tuple[Item, float | None]:
     """Return the request as an item, and the request's timeout in seconds or None.
 
     Args:
         request: the sample.
         is_single_reference: whether a ground truth that is a list is one reference rather than several.
+        transcript: how to split a response that is a string, if `extra_info` does not say it; see `split_turns`.
 
     Raises:
         RequestError: the request is malformed; the error names the field.
@@ -45,13 +50,22 @@ def read_request(request: Request, *, is_single_reference: bool = False) -> tupl
     timeout = _timeout(extra) if "timeout" in extra else None
     if CACHE_ENABLED in extra:
         Fields(extra).flag(CACHE_ENABLED, True)
-    text = solution if isinstance(solution, str) else _last_message(solution)
+    if Fields(extra).get(TRANSCRIPT) is not None:
+        transcript = Fields(extra).choice(TRANSCRIPT, TRANSCRIPTS)
     references = (
         parse_single_reference(truth) if is_single_reference else filter_references(parse_references(truth), extra)
     )
-    last = last_turn(text)
-    messages = None if solution is text and len(last) == len(text) else solution
-    return Item(last, references, extra, request.data_source, messages), timeout
+    last, messages = _split(solution, transcript)
+    is_turn = messages is not None or transcript != AUTO
+    return Item(last, references, extra, request.data_source, messages, is_turn), timeout
+
+
+def _split(solution: Any, transcript: str) -> tuple[Turn, Any]:
+    """Return the policy's last turn, and the whole response; None for the whole response if it is the last turn."""
+    if isinstance(solution, str):
+        split = split_turns(solution, transcript)
+        return split.last, None if len(split.last) == len(solution) else split
+    return Turn(without_last_tokens(_last_message(solution))), solution
 
 
 def is_single(item: Item) -> bool:

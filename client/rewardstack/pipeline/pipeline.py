@@ -50,6 +50,7 @@ from rewardstack.routing.composite import Cascade, Gate, part_routes
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Item, OnError, Request, Score, Usage
+from rewardstack_verifier.transcript import AUTO
 
 Groups = dict[tuple[str, float | None], tuple[Route, dict[int, Item]]]
 """Maps source and timeout to a group of samples: its route, and its items by their position in the call."""
@@ -63,6 +64,7 @@ class Pipeline:
         scorers: by `Leaf.kind`, the function that creates a scorer of this kind.
         cache: result cache.
         tenant: cache namespace of the caller.
+        transcript: how to split responses into turns, if neither sample nor route says it.
         may_extend: whether the `timeout` of a sample may exceed the scorer's timeout.
     """
 
@@ -73,12 +75,14 @@ class Pipeline:
         cache: ResultCache,
         tenant: str = "",
         *,
+        transcript: str = AUTO,
         may_extend: bool = True,
     ) -> None:
         self.routes = routes
         self._make_scorer = scorers
         self._cache = cache
         self._tenant = tenant
+        self._transcript = transcript
         self._may_extend = may_extend
         self._chains: dict[tuple[str, str], Chain[Any]] = {}
 
@@ -238,7 +242,11 @@ class Pipeline:
             route = self.routes.find(request.data_source)
             is_single_reference = self.routes.has_single_reference(request.data_source)
             try:
-                item, timeout = read_request(request, is_single_reference=is_single_reference)
+                item, timeout = read_request(
+                    request,
+                    is_single_reference=is_single_reference,
+                    transcript=route.transcript or self._transcript,
+                )
             except RequestError as error:
                 scores[index] = Score.unscored(str(error), field=error.field)
                 facts: Mapping[str, Any] = {"error": str(error)}

@@ -84,6 +84,7 @@ class Route:
             default is `raise`. Otherwise, the default is `zero` for a composite, and `Scorer.on_error` for a leaf.
         is_replaceable: whether another route of the same name may replace this route.
         shaping: shaping of the route's values; None to leave the values unchanged.
+        transcript: how to split responses into turns; None for the process's setting.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Route:
     on_error: OnError | None = None
     is_replaceable: bool = False
     shaping: Shaping | None = None
+    transcript: str | None = None
 
     @property
     def pattern(self) -> str:

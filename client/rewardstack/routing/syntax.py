@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rewardstack.core.json_types import is_finite
 from rewardstack.core.misspellings import did_you_mean, not_known
+from rewardstack.core.steps import drop_none
 from rewardstack.errors import RouteError
 from rewardstack.routing.composite import (
     ON_PART_ERROR,
@@ -28,6 +29,9 @@ from rewardstack.routing.routes import Leaf, Route, RouteTable, linked_sources
 from rewardstack.routing.shaping import FIELDS as SHAPING
 from rewardstack.routing.shaping import read_bounds, read_shaping
 from rewardstack.score import ON_ERROR
+from rewardstack_verifier.transcript import TRANSCRIPTS
+
+C = TypeVar("C", bound=str)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -47,7 +51,7 @@ OPTIONS = {
     "cascade": ("at_least", "unsure", "agreement"),
 }
 """For each field that contains parts, the fields that such a part may have in addition to `route`."""
-COMMON = ("on_error", "on_part_error", *SHAPING)
+COMMON = ("on_error", "on_part_error", "transcript", *SHAPING)
 """The optional fields of every route's table."""
 LISTS: dict[str, type[WeightedSum | Majority | Cascade]] = {
     "route": Cascade,
@@ -157,12 +161,19 @@ def parse_route(name: str, spec: object) -> Route:
         fields = dict(spec)
     if fields is None:
         raise RouteError(f"route {name!r}: expected a table or another route's name, got {type(spec).__name__}", name)
-    on_error = fields.pop("on_error", None)
-    if on_error is not None and on_error not in ON_ERROR:
-        raise RouteError(f"route {name!r}: on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}", name)
+    on_error = _choice(name, fields, "on_error", ON_ERROR)
+    transcript = _choice(name, fields, "transcript", TRANSCRIPTS)
     shaping_fields = {field: fields.pop(field) for field in SHAPING if field in fields}
     shaping = read_shaping(shaping_fields, partial(_route_error, name))
-    return Route(name, parse_composite(name, fields), on_error=on_error, shaping=shaping)
+    return Route(name, parse_composite(name, fields), on_error=on_error, shaping=shaping, transcript=transcript)
+
+
+def _choice(name: str, fields: dict[str, Any], field: str, choices: Sequence[C]) -> C | None:
+    """Remove a field from a route's table, and return its value; raise RouteError if it is not one of `choices`."""
+    value = fields.pop(field, None)
+    if value is not None and value not in choices:
+        raise RouteError(f"route {name!r}: {field} must be one of {', '.join(choices)}, got {value!r}", name)
+    return value
 
 
 def definition(route: Route) -> dict[str, Any]:
@@ -192,7 +203,7 @@ def definition(route: Route) -> dict[str, Any]:
         table["on_part_error"] = target.on_part_error
     if route.shaping is not None:
         table |= route.shaping.definition
-    return table if route.on_error is None else {**table, "on_error": route.on_error}
+    return table | drop_none({"on_error": route.on_error, "transcript": route.transcript})
 
 
 def _part_definition(part: Part) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from rewardstack.core.messages import TEXTS, is_conversation
 from rewardstack.score import Item
 from rewardstack.scorers.judge.fences import Fenced, fence
 from rewardstack.scorers.judge.images import IMAGE_MARK, IMAGES, ImageReader
-from rewardstack_verifier.transcript import ASSISTANT, REASONING, TOOL, all_turns, without_reasoning
+from rewardstack_verifier.transcript import ASSISTANT, REASONING, TOOL, Transcript, without_reasoning
 
 View = Literal["last_reply", "full_trace"]
 VIEWS: tuple[View, ...] = ("last_reply", "full_trace")
@@ -216,10 +216,10 @@ def _format_call(call: Any) -> str:
 
 def _parse_response(item: Item, *, hide: bool) -> Turns:
     """Return the turns of the response, which may be chat messages or a string with chat template headers."""
-    if not isinstance(item.messages, str):
+    if not isinstance(item.messages, Transcript):
         return _parse_turns(item.messages, "solution_str", hide=hide)
     turns = []
-    for role, text in all_turns(item.messages):
+    for role, text in item.messages.turns:
         if role == REASONING:
             turns += [] if hide else [Turn(role, _format_reasoning(text))]
         else:

@@ -163,7 +163,7 @@ class Evaluator:
         shared, cache = self._parts()
         backends = Backends(self._counters.count_usage, records_requests=True, shared_with=shared)
         try:
-            pipeline = Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant, may_extend=False)
+            pipeline = self._new_pipeline(backends, cache, tenant)
             return await pipeline.explain(request, Trace(backends.recording.take, rescore=rescore), limit=limit)
         finally:
             await backends.close()
@@ -308,8 +308,11 @@ class Evaluator:
 
     def _make_pipeline(self, tenant: str) -> Pipeline:
         """Create a tenant's pipeline. Pipelines share connections, but never join each other's calls in flight."""
-        backends, cache = self._parts()
-        return Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant, may_extend=False)
+        return self._new_pipeline(*self._parts(), tenant)
+
+    def _new_pipeline(self, backends: Backends, cache: ResultCache, tenant: str) -> Pipeline:
+        scorers, transcript = self._scorers(backends, tenant), self.client_settings.transcript
+        return Pipeline(self._routes, scorers, cache, tenant, transcript=transcript, may_extend=False)
 
     def _parts(self) -> tuple[Backends, ResultCache]:
         """Return the backends and the cache that all pipelines share."""

@@ -28,17 +28,22 @@ MAX_JSON = 100_000
 """Maximum number of characters in the response's JSON, and in the schema."""
 MAX_NESTING = 50
 """Maximum depth of nested objects and lists in the response."""
-LABELS = ("", "json")
-"""Tags of fenced blocks that are read as JSON; empty for blocks without a tag."""
+LABELS = ("json", "")
+"""Tags of fenced blocks that are read as JSON, the preferred one first; empty for blocks without a tag."""
+SPACES = r"\s\xa0\ufeff\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""What `\\s` matches in ECMA-262, as a part of a character class of `re` with the flag `re.ASCII`."""
+ESCAPE = re.compile(r"\\.", re.DOTALL)
 PATTERN_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\Z)|\$", re.DOTALL)
 """Matches an escaped character, a character class or `$` in a pattern."""
 
 
 def json_schema(response: str, *, schema: Any) -> Outcome:
-    """Validate the JSON in the last closed block with a tag of `LABELS`. Without such a block, validate the response.
+    """Validate the JSON in the last closed block with the tag `json`, else in the last one without a tag.
+
+    Without such a block, validate the response.
 
     Args:
-        response: the policy's text; reasoning before the answer (`</think>`) is ignored.
+        response: the policy's text; reasoning before the answer (`</think>`) is ignored, unless all of it is JSON.
         schema: a JSON Schema, as an object or as text; draft 2020-12 unless its `$schema` names another one. The
             keyword `format` is not checked.
 
@@ -47,18 +52,19 @@ def json_schema(response: str, *, schema: Any) -> Outcome:
             or that recurses endlessly.
     """
     validator = _validator(_schema_text(schema))
-    text = _json_text(split_reasoning(response)[1])
-    if len(text) > MAX_JSON:
-        return Outcome(0.0, f"the JSON is longer than {MAX_JSON} characters")
-    try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except RecursionError:
-        return Outcome(0.0, "the JSON is too deeply nested")
-    except ValueError:
-        return Outcome(0.0, "neither the response nor its last fenced block is JSON")
-    if _is_deeper(value, MAX_NESTING):
-        return Outcome(0.0, "the JSON is too deeply nested")
-    return _validate(validator, value)
+    for text in _json_texts(response):
+        if len(text) > MAX_JSON:
+            return Outcome(0.0, f"the JSON is longer than {MAX_JSON} characters")
+        try:
+            value = json.loads(text, parse_constant=_refuse_constant)
+        except RecursionError:
+            return Outcome(0.0, "the JSON is too deeply nested")
+        except ValueError:
+            continue
+        if _is_deeper(value, MAX_NESTING):
+            return Outcome(0.0, "the JSON is too deeply nested")
+        return _validate(validator, value)
+    return Outcome(0.0, "neither the response nor its last fenced block is JSON")
 
 
 def _validate(validator: Any, value: Any) -> Outcome:
@@ -121,24 +127,41 @@ def _multiple_of(validator: Any, step: Any, value: Any, schema: Any) -> Iterator
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
-    """Check `pattern`; `$` matches only at the very end, while Python's `$` also matches before a final line break."""
-    if validator.is_type(value, "string") and not re.search(_with_strict_end(pattern), value):
+    """Check `pattern`, which means what it means in ECMA-262.
+
+    `$` matches only at the very end, while Python's `$` also matches before a final line break. `\\w` and `\\d` match
+    only ASCII characters, and `\\s` all spaces.
+    """
+    if validator.is_type(value, "string") and not re.search(_as_python(pattern), value, re.ASCII):
         yield ValidationError("does not match")
 
 
 @lru_cache(maxsize=256)
-def _with_strict_end(pattern: str) -> str:
-    return PATTERN_PART.sub(lambda part: r"\Z" if part[0] == "$" else part[0], pattern)
+def _as_python(pattern: str) -> str:
+    return PATTERN_PART.sub(_part_as_python, pattern)
+
+
+def _part_as_python(part: re.Match[str]) -> str:
+    if part[0] == "$":
+        return r"\Z"
+    if part[0].startswith("["):
+        return ESCAPE.sub(lambda escape: SPACES if escape[0] == r"\s" else escape[0], part[0])
+    return f"[{SPACES}]" if part[0] == r"\s" else part[0]
 
 
 KEYWORDS = {"multipleOf": _multiple_of, "pattern": _pattern}
 """Keywords that are checked here instead of in `jsonschema`."""
 
 
-def _json_text(response: str) -> str:
-    """Return the content of the last fenced block of JSON, or the whole response if there is none."""
-    *_, last = ("", *(content for tag, content in fenced_blocks(response) if tag in LABELS))
-    return last.strip() or response.strip()
+def _json_texts(response: str) -> Iterator[str]:
+    """Yield the texts that may be the response's JSON; the first one that is JSON counts."""
+    answer = split_reasoning(response)[1]
+    contents = {tag: content.strip() for tag, content in fenced_blocks(answer)}
+    if fenced := next(filter(None, map(contents.get, LABELS)), ""):
+        yield fenced
+    else:
+        yield response.strip()
+        yield answer.strip()
 
 
 def _is_deeper(value: Any, max_depth: int) -> bool:
