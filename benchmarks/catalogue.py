@@ -11,6 +11,7 @@ FOLDER = Path(__file__).parent
 SMALL = {
     "cache": "--samples 4000 --runs 3",
     "result_cache": "--items 3200 --rounds 3",
+    "transcripts": "--rounds 3",
     "rules": "--items 10000 --baseline-items 800",
     "code": "--programs 40 --baseline-programs 8",
     "neighbours": "--requests 300",

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from rewardstack.pipeline import items as pipeline_items
 from rewardstack.pipeline.items import read_request
 from rewardstack.score import Request
 from rewardstack.scorers.judge.conversation import read_shown_parts
 from rewardstack_rules.code.extraction import extract_code
 from rewardstack_rules.http.app import create_app
 from rewardstack_rules.settings import Settings
+from rewardstack_verifier import transcript
 from tests.support.markers import END_TOKENS, HEADERS, MARKERS, REASONING
 from tests.support.table import Table
 
@@ -144,3 +146,25 @@ def test_unknown_family() -> None:
     [score] = client.post("/v1/score", json={"items": [item]}).get_json()["scores"]
     assert score["status"] == "unscored" and score["field"] == "extra_info.transcript"
     assert score["reason"].startswith("extra_info.transcript: expected one of auto, none, chatml, ")
+
+
+def test_split_once(rewards: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each response is split into turns once a request, also for a judge that sees all turns."""
+    split: list[str] = []
+
+    def count(response: str, how: str = "auto") -> transcript.Transcript:
+        split.append(response)
+        return whole(response, how)
+
+    whole = transcript.split_turns
+    monkeypatch.setattr(pipeline_items, "split_turns", count)
+    monkeypatch.setattr(transcript, "split_turns", count)
+    texts = ["\\boxed{42}<|im_end|>\n<|im_start|>user\nSure?<|im_end|>\n<|im_start|>assistant\n\\boxed{42}", "#### 42"]
+    for rule in ("math", "gsm8k", "exact_match", "multiple_choice"):
+        rewards([{"data_source": rule, "solution_str": text, "ground_truth": "42"} for text in texts])
+        assert split == texts
+        split.clear()
+    judged(texts[0])
+    item, _ = read_request(Request("llm_judge_remote", texts[0], None, {"problem": "p"}))
+    assert len(read_shown_parts(item, "full_trace", hide=False, allow_urls=False).trace) == 3
+    assert split == texts[:1] * 2

@@ -113,8 +113,6 @@ _OUTPUT = re.compile(
     """,
     re.VERBOSE,
 )
-_CLOSERS = {"tag": "</{}>", "gemma": "<{}|>", "search": "<|end_{}|>", "fence": "\n```"}
-"""The end of tool output, by the group of `_OUTPUT` that matches its beginning."""
 _CALL = re.compile(
     rf"""
     (?:
@@ -233,7 +231,7 @@ class Transcript:
 def _other(role: str, text: str) -> RoleTurn:
     """Return a turn of another speaker. If it is nothing but closed tool output, its tags are removed."""
     output = _OUTPUT.match(text)
-    closer = _closer(output) if output else ""
+    closer = _closer(*output.groups()) if output else ""
     if output is None or not text.endswith(closer, output.end()):
         return RoleTurn(role, text)
     return RoleTurn(TOOL, text[output.end() : len(text) - len(closer)])
@@ -265,7 +263,7 @@ def _any_pair() -> re.Pattern[str]:
     for first in ("<", r"\["):
         ends = {name: f.end.removeprefix(first) for f, name in names.items() if f.end.startswith(first)}
         pairs = (f"(?P<{name}>(?:{end}){_without_groups(_behind_end(FAMILIES[name]))})" for name, end in ends.items())
-        found.append(f"{first}(?={'|'.join(ends.values())})(?:{'|'.join(pairs)})")
+        found.append(rf"{first}(?=(?:{'|'.join(ends.values())})\s{{0,16}}[<\[\]])(?:{'|'.join(pairs)})")
     return re.compile("|".join(found))
 
 
@@ -367,7 +365,7 @@ def _tool_outputs(text: str) -> Iterator[tuple[int, int]]:
     while call is not None:
         position, expected = call.end(), ""
         while output := _OUTPUT.match(text, position):
-            closer = _closer(output)
+            closer = _closer(*output.groups())
             if closer != (expected := expected or closer):
                 break
             end = -1 if closer in unclosed else text.find(closer, output.end() - 1)
@@ -380,10 +378,12 @@ def _tool_outputs(text: str) -> Iterator[tuple[int, int]]:
         call = _CALL.search(text, position)
 
 
-def _closer(output: re.Match[str]) -> str:
-    """Return the end of tool output that begins with a match of `_OUTPUT`."""
-    group = output.lastgroup or ""
-    return _CLOSERS[group].format(output[group])
+@lru_cache(maxsize=256)
+def _closer(tag: str | None, gemma: str | None, search: str | None, fence: str | None) -> str:
+    """Return the end of tool output by the groups of `_OUTPUT` at its beginning."""
+    if tag or gemma:
+        return f"</{tag}>" if tag else f"<{gemma}|>"
+    return f"<|end_{search}|>" if search else "\n```"
 
 
 def split_reasoning(text: str) -> tuple[str, str]:

@@ -12,7 +12,29 @@ from rewardstack.core.messages import is_conversation, last_text
 from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import NO_OPTIONS, NO_REFERENCE, Request, Score
 from rewardstack.settings import default_reward_type
+from rewardstack_verifier.transcript import AUTO, NONE
 
+TRANSCRIPT = "transcript"
+"""The field of `extra_info` that says how to split a response into turns."""
+TEMPLATE_TOKENS = {
+    "<|im_middle|>": "kimi",
+    "<|im_start|>": "chatml",
+    "<|start_header_id|>": "llama3",
+    "<|header_start|>": "llama4",
+    "<start_of_turn>": "gemma",
+    "<|turn>": "gemma4",
+    "[INST]": "mistral",
+    "\uff5cAssistant\uff5c": "deepseek",
+    "seed:": "seed",
+    "<|channel|>": "harmony",
+    "]~b]": "minimax",
+    "<|start_of_role|>": "granite",
+    "<SPECIAL_11>": "nemotron",
+    "<|START_OF_TURN_TOKEN|>": "cohere",
+    "[|assistant|]": "exaone",
+    "<|assistant|>": "glm",
+}
+"""A token of the chat templates of each family (`rewardstack_verifier.transcript.FAMILIES`)."""
 SOURCE, EXTRA = "data_source", "extra_info"
 """Columns of verl's data sets, which the modules for other trainers read, too."""
 TOKENS = "completion_tokens"
@@ -128,6 +150,25 @@ def require_rewards(scores: Sequence[Score], remedy: str, samples: Sequence[str]
             end = f"; {remedy}" if score.reason == NO_REFERENCE else ""
             raise ScoringError(f"{sample}{score.status}: {score.reason}{end}", scores)
     return [score.value for score in scores if score.value is not None]
+
+
+def transcript_option(tokenizer: Any) -> dict[str, str]:
+    """Return the option `transcript` for the responses of a policy, by the chat template of its tokenizer.
+
+    Args:
+        tokenizer: a tokenizer of transformers, or another object with the template as `chat_template`. None for no
+            option.
+
+    Returns:
+        The family whose token the template has first in `TEMPLATE_TOKENS`; `none` without a template, and `auto` for a
+        template of an unknown family.
+    """
+    if tokenizer is None:
+        return {}
+    template = getattr(tokenizer, "chat_template", None)
+    if not template:
+        return {TRANSCRIPT: NONE}
+    return {TRANSCRIPT: next((name for token, name in TEMPLATE_TOKENS.items() if token in str(template)), AUTO)}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Any
 from rewardstack import api
 from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import OnError
-from rewardstack.trainers.columns import Columns, as_names, as_options
+from rewardstack.trainers.columns import Columns, as_names, as_options, transcript_option
 
 GROUPS = "set group_size to num_generations, and per_device_train_batch_size to a multiple of it"
 """The remedy if a prompt's completions are divided over processes."""
@@ -37,6 +37,7 @@ def register(
     reference: str | None = "solution",
     columns: Iterable[str] = (),
     extra_info: Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
     on_error: OnError = "raise",
     timeout: float | None = None,
 ) -> None:
@@ -49,6 +50,8 @@ def register(
         columns: further columns that become fields of `extra_info` for the route.
         extra_info: fields of `extra_info` for every row. The last user message is added as `question`. The data set's
             column `extra_info` takes precedence over these fields, and `columns` over both.
+        tokenizer: the policy's tokenizer, whose chat template says how to split completions into turns; None to look
+            for any known template.
         on_error: error policy for rows without a score: `raise`, `lexical` or `zero`.
         timeout: time limit for a batch in seconds; None for no limit besides the timeouts of the services.
 
@@ -57,7 +60,8 @@ def register(
     """
     from swift.rewards import orms
 
-    reader = Columns(data_source, reference, as_names(columns, "columns"), as_options(extra_info, "extra_info"))
+    options = {**transcript_option(tokenizer), **as_options(extra_info, "extra_info")}
+    reader = Columns(data_source, reference, as_names(columns, "columns"), options)
     function = reward(name, reader, on_error, timeout)
     orms[name] = lambda args=None: function
 

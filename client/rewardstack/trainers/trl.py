@@ -18,7 +18,7 @@ from typing import Any
 from rewardstack import api
 from rewardstack.core.reward_summary import RewardSummary
 from rewardstack.score import STATUSES, OnError, Request, Score
-from rewardstack.trainers.columns import Columns, as_names, as_options
+from rewardstack.trainers.columns import Columns, as_names, as_options, transcript_option
 
 REMEDY = "if TRL drops the column, set GRPOConfig(remove_unused_columns=False)"
 
@@ -35,6 +35,7 @@ def reward_func(
     reference: str | None = "answer",
     columns: Iterable[str] = (),
     extra_info: Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
     on_error: OnError = "none",
     timeout: float | None = None,
     name: str | None = None,
@@ -49,6 +50,8 @@ def reward_func(
         extra_info: fields of `extra_info` for every completion, such as `{"target_length": 40}`. The last user message
             is added as `question`. The data set's column `extra_info` takes precedence over these fields, and `columns`
             over both.
+        tokenizer: the policy's tokenizer; its chat template says how to split completions that are strings into turns.
+            None to look for any known template.
         on_error: error policy for completions without a score; with `none`, their reward is None, which TRL ignores.
         timeout: time limit for a batch in seconds; None for no limit besides the timeouts of the services.
         name: the reward's name in TRL's logs. If it is None, the name is the argument `data_source`; if that is None,
@@ -60,9 +63,8 @@ def reward_func(
         RequestError: `columns` is a string.
     """
     kind = BlockingRewardFunc if blocking else AsyncRewardFunc
-    columns_to_read = Columns(
-        data_source, reference, as_names(columns, "columns"), as_options(extra_info, "extra_info"), REMEDY
-    )
+    options = {**transcript_option(tokenizer), **as_options(extra_info, "extra_info")}
+    columns_to_read = Columns(data_source, reference, as_names(columns, "columns"), options, REMEDY)
     return kind(columns_to_read, on_error, timeout, name or data_source or "rewardstack")
 
 

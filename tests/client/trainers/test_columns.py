@@ -6,13 +6,16 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rewardstack.errors import RequestError
 from rewardstack.score import Request
-from rewardstack.trainers.columns import Columns, as_names, as_options, get_column
+from rewardstack.settings_table import TRANSCRIPTS as SETTINGS
+from rewardstack.trainers.columns import TEMPLATE_TOKENS, Columns, as_names, as_options, get_column, transcript_option
+from rewardstack_verifier.transcript import FAMILIES, TRANSCRIPTS
 
 CASES = json.loads((Path(__file__).resolve().parents[2] / "cases/trainer_columns.json").read_text())
 NOTHING: dict[str, Any] = {"data_source": None, "reference": None, "fields": (), "extra_info": {}, "remedy": "do this"}
@@ -72,3 +75,18 @@ def test_tokens() -> None:
     given = {"extra_info": [{"completion_tokens": 99}, None]}
     requests = columns.requests(["p", "p"], ["a", "b"], given, [[1, 2, 3], None])
     assert [{"question": "p", "completion_tokens": 3}, {"question": "p"}] == [one.extra_info for one in requests]
+
+
+def test_transcript_option() -> None:
+    """The family is that of the tokenizer's chat template; there is one for each family that can be named."""
+    assert transcript_option(None) == {}
+    assert transcript_option(SimpleNamespace(chat_template=None)) == {"transcript": "none"}
+    for template, family in {
+        "{{ '<|im_start|>' + message.role }}": "chatml",
+        "{{ bos_token }}[INST] {{ content }} [/INST]": "mistral",
+        "{{ '<|im_user|>user<|im_middle|>' }}": "kimi",
+        "{{ message.content }}": "auto",
+    }.items():
+        assert transcript_option(SimpleNamespace(chat_template=template)) == {"transcript": family}
+    assert sorted(TEMPLATE_TOKENS.values()) == sorted(FAMILIES)
+    assert SETTINGS == TRANSCRIPTS
