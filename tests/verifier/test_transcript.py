@@ -92,7 +92,6 @@ ROLLOUTS = {
     "nemotron": "a\n<SPECIAL_12>\n<SPECIAL_11>User\nb\n<SPECIAL_11>Assistant\nc\n<SPECIAL_12>",
     "cohere": "a<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>b<|END_OF_TURN_TOKEN|>"
     "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>c<|END_OF_TURN_TOKEN|>",
-    "exaone": "a[|endofturn|]\n[|user|]b\n[|endofturn|]\n[|assistant|]c[|endofturn|]",
 }
 
 

@@ -20,7 +20,6 @@ https://cookbook.openai.com/articles/openai-harmony.
 from __future__ import annotations
 
 import re
-from bisect import bisect
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import dropwhile, takewhile
@@ -40,12 +39,14 @@ class Family(NamedTuple):
         end: the tokens that end a turn of the policy.
         begin: the tokens that may precede a header at the beginning of a text or turn.
         resume: the tokens with which the policy's turn begins where the turn before it has no end token.
+        exchange: a header that is itself the policy's end token, if a header of the policy follows later.
     """
 
     header: str
     end: str
     begin: str = r"(?!)"
     resume: str = r"(?!)"
+    exchange: str = ""
 
 
 _ROLE = r"(?P<role>[\w.:-]{1,64})"
@@ -70,7 +71,7 @@ FAMILIES: Mapping[str, Family] = {
                       r"(?:<\|message\|>|\Z)", r"<\|(?:end|return|call)\|>"),
     "glm": Family(rf"<\|(?P<role>user|assistant|system|tool|observation)\|>{_LINES}",
                   r"<(?:\|(?:end|endoftext|user|observation)\|>|/s>|/tool_call>)", r"\[gMASK\]<sop>|<s>",
-                  rf"<\|assistant\|>{_LINES}"),
+                  rf"<\|assistant\|>{_LINES}", r"<\|(?:user|observation)\|>\n"),
     "kimi": Family(r"<\|im_(?P<role>user|assistant|system)\|>[^<\n]{0,64}<\|im_middle\|>", r"<\|im_end\|>"),
     "minimax": Family(rf"\]~b\]{_ROLE}[^\n]{{0,64}}\n", r"\[e~\[", r"\]~!b\["),
     "granite": Family(rf"<\|start_of_role\|>{_ROLE}<\|end_of_role\|>", r"<\|end_of_text\|>"),
@@ -78,7 +79,6 @@ FAMILIES: Mapping[str, Family] = {
                        r"<(?:SPECIAL_12|/TOOLCALL)>", resume=r"\n?<(?:SPECIAL_11|extra_id_1)>Assistant\n"),
     "cohere": Family(r"<\|START_OF_TURN_TOKEN\|><\|(?P<role>USER|CHATBOT|SYSTEM)_TOKEN\|>",
                      r"<\|END_OF_TURN_TOKEN\|>", "<BOS_TOKEN>"),
-    "exaone": Family(rf"\[\|(?P<role>user|assistant|system|tool)\|\]{_LINES}", r"\[\|endofturn\|\]"),
 }
 # fmt: on
 """Families of chat templates by their names: `chatml` is Qwen's, and `glm` also that of Phi 3 and Zephyr."""
@@ -144,7 +144,8 @@ _REASONING_ENDS = {
     "\u25c1/think\u25b7": "\u25c1think\u25b7",
 }
 """End markers of reasoning, with their start markers."""
-_REASONING = re.compile("|".join(map(re.escape, (*_REASONING_ENDS, *_REASONING_ENDS.values()))))
+_REASONING_STARTS = {start: end for end, start in _REASONING_ENDS.items()}
+_REASONING = re.compile("|".join(map(re.escape, (*_REASONING_ENDS, *_REASONING_STARTS))))
 
 
 class RoleTurn(NamedTuple):
@@ -245,7 +246,10 @@ class _Tokens:
             family = family._replace(header=f"{family.header}(?P<channel>(?!))?")
         self.first = re.compile(rf"\s{{0,16}}(?:(?:{family.begin})\s{{0,4}}){{0,2}}{family.header}")
         self.end = re.compile(family.end)
-        self.boundary = re.compile(rf"(?:{family.end}){_behind_end(family)}|(?P<resume>{family.resume})")
+        self.resume = re.compile(family.resume)
+        self.exchange = re.compile(family.exchange) if family.exchange else None
+        alone = rf"(?P<resume>{family.resume})|(?P<exchange>{family.exchange or '(?!)'})"
+        self.boundary = re.compile(rf"(?:{family.end}){_behind_end(family)}|{alone}")
 
 
 def _behind_end(family: Family) -> str:
@@ -312,6 +316,9 @@ def _families(text: str) -> Iterator[Family]:
         if family not in known:
             known.add(family)
             yield family
+    for family, tokens in _TOKENS.items():
+        if tokens.exchange and family not in known and tokens.exchange.search(text):
+            yield family
 
 
 def _split(text: str, tokens: _Tokens) -> list[_Span]:
@@ -320,15 +327,16 @@ def _split(text: str, tokens: _Tokens) -> list[_Span]:
     first = tokens.first.match(text)
     speaker, start = (_speaker(*first.group("role", "channel")), first.end()) if first else (_POLICY, 0)
     has_fences, outside = _FENCE.search(text) is not None, start
+    last_resume = max((found.start() for found in tokens.resume.finditer(text)), default=-1) if tokens.exchange else -1
     for boundary in tokens.boundary.finditer(text, start):
         if speaker.is_policy:
-            if boundary["resume"] is not None:
+            if boundary["resume"] is not None or (boundary["exchange"] and boundary.end() > last_resume):
                 continue
             if has_fences and (block_end := _enclosing_block(text, outside, boundary, tokens.end)):
                 outside = block_end
                 continue
         spans.append((speaker, start, boundary.start()))
-        speaker = _speaker(*boundary.group("role", "channel"))
+        speaker = _speaker(boundary["role"] or (boundary["exchange"] or "").strip("<|>\n") or None, boundary["channel"])
         start = outside = boundary.end()
     return [*spans, (speaker, start, len(text))] if spans or first else []
 
@@ -431,21 +439,15 @@ def without_reasoning(text: str) -> str:
 
 def _reasoning_markers(text: str) -> list[re.Match[str]]:
     """Return the markers of reasoning that are neither quoted nor in a fenced block behind the first reasoning."""
-    markers = [found for found in _REASONING.finditer(text) if not _is_quoted(found)]
-    if not markers:
+    if _REASONING.search(text) is None:
         return []
-    start, first = 0, markers[0]
-    if first[0] not in _REASONING_ENDS and not text[: first.start()].strip():
-        ends = (found.end() for found in markers if _REASONING_ENDS.get(found[0]) == first[0])
-        start = next(ends, len(text))
-    blocks = [*_closed_blocks(text, start, len(text))]
-    openings = [opening for opening, _ in blocks]
-
-    def is_enclosed(position: int) -> bool:
-        index = bisect(openings, position)
-        return index > 0 and position < blocks[index - 1][1]
-
-    return [found for found in markers if not is_enclosed(found.start())]
+    opened = _REASONING.match(text, len(text) - len(text.lstrip()))
+    position = max(0, text.find(_REASONING_STARTS.get(opened[0], opened[0]), opened.end())) if opened else 0
+    pieces, end = [], 0
+    for opening, closing in _closed_blocks(text, position, len(text)):
+        pieces += [text[end:opening], " " * (closing - opening)]
+        end = closing
+    return [found for found in _REASONING.finditer("".join([*pieces, text[end:]])) if not _is_quoted(found)]
 
 
 def _closed_blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
