@@ -19,7 +19,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from itertools import product
 from pathlib import Path
 
-VERDICT_VERSION = "8"
+VERDICT_VERSION = "9"
 """Version of the results of built-in reward functions. Raise it if the `value` or `reason` of a score changes, and only
 then, because a new version invalidates cached scores. `tests/rules/test_verdict_version.py` fails if you forget it."""
 BINDING_VERSION = "2"
