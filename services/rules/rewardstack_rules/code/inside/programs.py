@@ -50,7 +50,7 @@ def preamble() -> Names:
 PREAMBLE = preamble()
 MODULE = ModuleType("__main__")
 """The program's module. It is filled before the fork; otherwise each process would copy hundreds of memory pages."""
-MODULE.__dict__.update(PREAMBLE, __builtins__=builtins, __file__=FILE)
+MODULE.__dict__.update(PREAMBLE, __builtins__=builtins, __file__=FILE, __cached__=None, __annotations__={})
 
 
 def replace_files() -> None:
@@ -79,8 +79,15 @@ def replace_files() -> None:
 
 def replace_streams() -> None:
     """Replace standard input and output by new UTF-8 streams. Call this before forks, to save time in each process."""
-    sys.stdin = sys.__stdin__ = io.TextIOWrapper(open(0, "rb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
-    sys.stdout = sys.__stdout__ = io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
+    sys.stdin = sys.__stdin__ = _standard_stream(0, "r", "<stdin>")  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _standard_stream(1, "w", "<stdout>")  # type: ignore[misc]
+
+
+def _standard_stream(fd: int, mode: str, name: str) -> io.TextIOWrapper:
+    """Return a stream with the attributes `mode` and `name` that the interpreter's own stream has."""
+    stream = open(fd, mode, encoding="utf-8", errors="surrogateescape", closefd=False)
+    stream.buffer.raw.name = name  # type: ignore[attr-defined]
+    return stream  # type: ignore[return-value]
 
 
 def read(fd: int) -> bytes:
