@@ -38,10 +38,13 @@ STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2, "/dev/fd/1": 1, "/dev/fd/2": 2}
 Names = dict[str, Any]
 
 
-def preamble() -> Names:
-    """Return the names that every program can use without importing them: those that LiveCodeBench imports."""
+def preamble(stars: Sequence[str] = (*STARS, *MORE_STARS)) -> Names:
+    """Return the modules `MODULES` and the public names of the modules `stars`, without those of built-in objects.
+
+    By default, these are the names that every program can use without importing them: those that LiveCodeBench imports.
+    """
     names: Names = {}
-    exec("".join(f"from {module} import *\n" for module in (*STARS, *MORE_STARS)), names)
+    exec("".join(f"from {module} import *\n" for module in stars), names)
     exec("".join(f"import {module}\n" for module in MODULES), names)
     del names["__builtins__"]
     return {name: value for name, value in names.items() if not hasattr(builtins, name)}
