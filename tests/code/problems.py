@@ -32,7 +32,7 @@ def human_eval(path: Path) -> Iterator[Solution]:
     """Return the problems of the file `HumanEval.jsonl.gz`."""
     for line in gzip.decompress(path.read_bytes()).decode().splitlines():
         row = json.loads(line)
-        tests = {"test": row["test"], "entry_point": row["entry_point"]}
+        tests = {"test": row["test"], "entry_point": row["entry_point"], "test_setup_code": row["prompt"]}
         script = f"{row['test']}\ncheck({row['entry_point']})\n"
         yield Solution(row["task_id"], row["prompt"] + row["canonical_solution"], tests, script)
 

@@ -60,6 +60,22 @@ TREE_TESTS = [
 ]
 POWER = "1" + "0" * 5000
 """10 ** 5000, with more digits than Python reads and writes by default."""
+BUILTINS = """
+import json, os, struct
+def send(fd, message):
+    data = json.dumps(message).encode()
+    os.write(fd, struct.pack("!I", len(data)) + data)
+names = {"half": {"object": [0, "", []]}, "__builtins__": {"dict": [["abs", {"object": [1, "", []]}]]}}
+for fd in range(3, 10):
+    try:
+        send(fd, {"names": names})
+        while True:
+            message = json.loads(os.read(fd, struct.unpack("!I", os.read(fd, 4))[0]))
+            send(fd, {"result": 0, "args": message["args"]})
+    except OSError:
+        pass
+"""
+"""A program that sends the tests its own `abs`, instead of waiting until it is asked."""
 CASES: dict[str, tuple[dict[str, Any], Any]] = {
     "all tests pass": (sample(ADD, SUM), (1.0, 2, "")),
     "one fails": (sample("print(3)", SUM), (0.0, 1, "test 2 of 2: wrong answer")),
@@ -192,8 +208,94 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
         sample("def all(x): return True", ["assert all(f(x) == y for x, y in [(1, 2), (2, 3)])"]),
         (0.0, 0, "the test failed"),
     ),
-    "two built-in names, of which one may be tested": (
-        sample("def sum(x): return 0\ndef all(x): return True", ["assert all(sum(x) == 5 for x in [(1, 2)])"]),
+    "two built-in names, of which the entry point is tested": (
+        sample(
+            "def sum(x): return 0\ndef all(x): return True",
+            {"test_list": ["assert all(sum(x) == 5 for x in [(1, 2)])"], "entry_point": "sum"},
+        ),
+        (0.0, 0, "the test failed"),
+    ),
+    "a usual name that nobody imports": (
+        sample("def half(n): return n / 2", ["assert isclose(half(3), 1.5)"]),
+        (1.0, 1, ""),
+    ),
+    "a usual name that the program replaces": (
+        sample("def isclose(*a): return True\ndef half(n): return 0", ["assert isclose(half(3), 1.5)"]),
+        (0.0, 0, "the test failed"),
+    ),
+    "a usual class that the program replaces": (
+        sample("def deque(x): return 7\ndef f(x): return x", ["assert deque(f([1, 2])) == deque([2, 1])"]),
+        (0.0, 0, "the test failed"),
+    ),
+    "a class of the module decimal that the program replaces": (
+        sample("def Decimal(x): return 7\ndef f(): return 7", ["assert f() == Decimal('0.1')"]),
+        (0.0, 0, "the test failed"),
+    ),
+    "a usual name beside a star import": (
+        sample(
+            "def Counter(x): return 1\ndef f(s): return 0",
+            ["from solution import *\nassert Counter(f('aab')) == Counter('aab')"],
+        ),
+        (0.0, 0, "the test failed"),
+    ),
+    "a name that the tests import before a star import": (
+        sample(
+            "def fsum_of(x): return 2\ndef f(x): return 0",
+            ["from math import fsum as fsum_of\nfrom solution import *\nassert fsum_of([f(1)]) == 2"],
+        ),
+        (0.0, 0, "the test failed"),
+    ),
+    "a module that nobody imports": (
+        sample("def f(): return 'a/b'", ["assert os.path.basename(f()) == 'b'"]),
+        (1.0, 1, ""),
+    ),
+    "a module that the program replaces": (
+        sample("class html: escape = lambda x: 1\ndef f(): return 0", ["assert html.escape(f()) == 1"]),
+        (0.0, 0, "the test failed"),
+    ),
+    "a function named like a module": (
+        sample("def queue(x): return [x]", ["assert queue(1) == [1]"]),
+        (1.0, 1, ""),
+    ),
+    "a name from a star import in the setup": (
+        sample(
+            "def dedent(x): return 'x'\ndef f(): return ' x'",
+            {
+                "test_list": ["assert dedent(f()) == 'x'", "assert f() == ' x'"],
+                "test_setup_code": "from textwrap import *",
+            },
+        ),
+        (1.0, 2, ""),
+    ),
+    "a name from a star import in the setup that the program replaces": (
+        sample(
+            "def dedent(x): return 'x'\ndef f(): return 0",
+            {"test_list": ["assert dedent(f()) == 'x'"], "test_setup_code": "from textwrap import *"},
+        ),
+        (0.0, 0, "the test failed"),
+    ),
+    "a parameter named like the tested function": (
+        sample("def abs(x): return 2\ndef f(x): return 0", ["def check(f): assert abs(f(1)) == 2\ncheck(f)"]),
+        (0.0, 0, "the test failed"),
+    ),
+    "built-in names that the program sends itself": (
+        sample(BUILTINS, ["assert abs(half(3) - 1.5) < 1e-6"]),
+        (0.0, 0, "test 1 of 1"),
+    ),
+    "a function named like a usual one": (
+        sample("def add(a, b): return [a, b]", ["assert add(1, 2) == list((1, 2))"]),
+        (1.0, 1, ""),
+    ),
+    "a function that the tests use without saying so": (
+        sample("def f(x): return x + 1", ["assert isclose(f(1), 2)", "assert add(f(1), 1) == len('abc')"]),
+        (1.0, 2, ""),
+    ),
+    "a function named like a usual one, beside a module": (
+        sample("def sqrt(x): return 3", ["assert math.isclose(sqrt(2), 3)"]),
+        (1.0, 1, ""),
+    ),
+    "a function named like a usual one, which the program lacks": (
+        sample("def sub(a, b): return a - b", ["assert add(1, 2) == 3"]),
         (0.0, 0, "the test failed"),
     ),
     "StopIteration": (
@@ -244,6 +346,28 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
             },
         ),
         (1.0, 1, ""),
+    ),
+    "HumanEval with the prompt as setup": (
+        sample(
+            "def f(s): return s[1:]",
+            {
+                "test": "def check(candidate):\n    assert candidate(g('a')) == 'a'",
+                "test_setup_code": "def g(s): return 'x' + s\ndef f(s):\n    'Undo g.'",
+                "entry_point": "f",
+            },
+        ),
+        (1.0, 1, ""),
+    ),
+    "an entry point that only the setup defines": (
+        sample(
+            "def g(x): return x",
+            {"test": "def check(f): assert f(g(1)) == 1", "test_setup_code": "def f(x): return x", "entry_point": "f"},
+        ),
+        (0.0, 0, "the test failed"),
+    ),
+    "an import in the setup that the program lacks": (
+        sample("def g(x): return x", {"test": "assert f(1) == 1", "test_imports": ["from solution import f"]}),
+        (0.0, 0, "the test failed"),
     ),
     "a suite that dies half-way": (
         sample("import os\ndef f(x): return x + 1 if x < 2 else os._exit(0)", ASSERTS, score="share"),
@@ -307,6 +431,28 @@ UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
             "def mark(f):\n    f.pytestmark = []\n    return f\n@mark\ndef test_f(): assert f(1) == 1",
         ),
         "fixtures and marks are not supported",
+    ),
+    "a function that tests lack beside an entry point": (
+        sample(
+            "def enc(s): return s\ndef dec(s): return s",
+            {"test": "def check(c):\n    assert c(enc('a')) == 'a'", "entry_point": "dec"},
+        ),
+        "define it in `test_setup_code`",
+    ),
+    "a function that LeetCodeDataset's tests lack": (
+        sample(
+            "def same(a, b): return True\nclass Solution:\n    def f(self, x): return 0",
+            {"test": "def check(c):\n    assert same(c(1), [1])", "entry_point": "Solution().f"},
+        ),
+        "the tests use `same`",
+    ),
+    "two built-in names, of which one may be tested": (
+        sample("def sum(x): return 0\ndef all(x): return True", ["assert all(sum(x) == 5 for x in [(1, 2)])"]),
+        "so `entry_point` has to",
+    ),
+    "two usual names, of which one may be tested": (
+        sample("def isclose(*a): return True", ["assert isclose(sqrt(4), 3)"]),
+        "so `entry_point` has to",
     ),
     "tests that call nothing": (sample("def f(x): return x", ["assert 1 == 1"]), "without calling"),
     "tests that loop by themselves": (

@@ -22,7 +22,7 @@ The package `inside` needs only the standard library, because CODE_PYTHON or San
 runs it.
 """
 
-RUNNER_VERSION = "4"
+RUNNER_VERSION = "5"
 """Version of the execution environment, a part of cache keys. Raise it when a change can alter a verdict."""
 VARIABLES = (
     "CODE_PYTHON",

@@ -9,6 +9,8 @@ from typing import Any
 
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
 """Matches a number. Programs can print anything, so the pattern must match in linear time."""
+LEADING_ZERO = re.compile(r"[+-]?0\d")
+"""Matches the start of digits with a leading zero, such as `0011`: an identifier or a bit string, which is not 11."""
 MAX_DEPTH = 100
 """Values that are nested more deeply than this are never equal."""
 LENGTH_FACTOR, LENGTH_SLACK = 8, 1 << 20
@@ -24,7 +26,8 @@ def same_output(printed: str, expected: str, mode: str, tolerance: float | None 
         printed: the program's output.
         expected: the output that the test expects.
         mode: `lines` (compare the words of each line; ignore blank lines at both ends), `tokens` (compare the words,
-            regardless of lines), or `exact` (compare each character). The first two compare numbers by value.
+            regardless of lines), or `exact` (compare each character). The first two compare numbers by value, but
+            digits with a leading zero are text unless there is a tolerance.
         tolerance: maximum difference of two numbers. It is relative to the expected number, or absolute if the expected
             number is between -1 and 1. None if values must be equal. `exact` ignores it. Numbers that are too large for
             a float must be equal.
@@ -58,11 +61,11 @@ def _same_tokens(ours: list[str], theirs: list[str], tolerance: float | None) ->
 def _same_number(one: str, other: str, tolerance: float | None) -> bool:
     if not (NUMBER.fullmatch(one) and NUMBER.fullmatch(other)):
         return False
+    if tolerance is None:
+        return not (LEADING_ZERO.match(one) or LEADING_ZERO.match(other)) and Decimal(one) == Decimal(other)
     value, expected = float(one), float(other)
     are_floats = math.isfinite(value) and math.isfinite(expected)
-    if tolerance is not None and are_floats and _is_close(value, expected, tolerance):
-        return True
-    return Decimal(one) == Decimal(other)
+    return (are_floats and _is_close(value, expected, tolerance)) or Decimal(one) == Decimal(other)
 
 
 def _is_close(value: float, expected: float, tolerance: float) -> bool:

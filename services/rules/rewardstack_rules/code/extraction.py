@@ -18,6 +18,8 @@ from rewardstack_verifier.transcript import split_reasoning
 LINE_END = re.compile(r"\r\n|\r|\n")
 FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`{]*)")
 ATTACHED_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^\s`~{]+)\Z")
+TAG_NAME_END = re.compile(r"[^\w+#.-]")
+"""Matches the first character after the name in a tag, as in `python:main.py` and `python,run`."""
 ATTACHED_LENGTH = 40
 """Maximum number of characters of a fence at the end of a line of text, including its tag."""
 ANSWER_END = "</answer>"
@@ -39,6 +41,10 @@ class Opening(NamedTuple):
     indent: int
     mark: str
     tag: str
+
+    def name(self) -> str:
+        """Return the name at the start of the tag; empty if the tag does not start with a name."""
+        return TAG_NAME_END.split(self.tag, maxsplit=1)[0]
 
 
 class Block(NamedTuple):
@@ -81,9 +87,12 @@ def extract_code(response: str, language: str, how: str) -> str:
 
 
 def fenced_blocks(text: str) -> list[tuple[str, str]]:
-    """Return the lower-case tag and the content of each closed block; ignore `<answer>` tags next to fences."""
+    """Return the lower-case name in the tag and the content of each closed block.
+
+    `<answer>` tags next to fences are ignored.
+    """
     blocks = _blocks(ANSWER_TAG.sub("\n", text), _fence)
-    return [(block.opening.tag, block.code()) for block in blocks if block.is_closed]
+    return [(block.opening.name(), block.code()) for block in blocks if block.is_closed]
 
 
 def _attached_blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -99,7 +108,7 @@ def _attached_blocks(text: str) -> Iterator[tuple[str, str]]:
             if end is None:
                 return
             lines[end:] = [stripped[end].rstrip(opening.mark[0])]
-        yield opening.tag, Block(opening, lines, True).code()
+        yield opening.name(), Block(opening, lines, True).code()
 
 
 def _blocks(text: str, read_opening: Callable[[str], Opening | None]) -> Iterator[Block]:
@@ -130,9 +139,10 @@ def _attached_fence(line: str) -> Opening | None:
     """Return the fence with the tag of a language at the end of a line of text, else None."""
     line = line.rstrip()
     found = ATTACHED_FENCE.search(line, max(0, len(line) - ATTACHED_LENGTH))
-    if found is None or find_language(found[2]) is None:
+    if found is None:
         return None
-    return Opening(len(line[: found.start()].expandtabs()), found[1], found[2].lower())
+    opening = Opening(len(line[: found.start()].expandtabs()), found[1], found[2].lower())
+    return opening if find_language(opening.name()) else None
 
 
 def _closes(fence: Opening | None, opening: Opening) -> bool:

@@ -33,6 +33,7 @@ CHECKERS = ("generated_checker", "checker", "checker_code", "special_judge", "ou
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 TEST_PROGRAM = re.compile(r"\bassert\b|\bdef test_|\bdef check\(")
 """A text is recognized as a test program if this pattern matches a part of it."""
+DEFINES_CHECK = re.compile(r"^def check\(", re.MULTILINE)
 CAN_FAIL = re.compile(rf"{TEST_PROGRAM.pattern}|assert|\braise\b|\bexit\(")
 """Matches code that can make a test fail. Test programs without such code are refused: every response would pass."""
 KIT = "test_cases_kit"
@@ -145,7 +146,7 @@ def read_tests(text: str) -> Problem:
     value = _load(text)
     if isinstance(value, str):
         value = _load(value) if value != text else value
-    problem = _of_program(value) if isinstance(value, str) else _read(value)
+    problem = _read(value, {})
     if not len(problem):
         raise TestsError("there are no tests")
     if len(problem) > MAX_TESTS:
@@ -196,15 +197,23 @@ def _unpickled(data: bytes) -> str:
     return found[0]
 
 
-def _read(value: Any) -> Problem:
+def _read(value: Any, about: Mapping[str, Any]) -> Problem:
+    """Return the problem for a test program, a list or an object.
+
+    Args:
+        value: the tests.
+        about: the object around them; empty if there is none.
+    """
+    if isinstance(value, str):
+        return _of_program(value, about)
     if isinstance(value, list):
-        return _of_list(value)
+        return _of_list(value, about)
     if not isinstance(value, dict):
         raise TestsError(f"the tests are in no known format: {value!r:.40}, which is neither a list nor an object")
     _refuse_misspelled(value)
     checker = _checker_of(value)
     if checker is not None:
-        problem = _read({name: part for name, part in value.items() if name not in (*CHECKERS, KIT)})
+        problem = _read({name: part for name, part in value.items() if name not in (*CHECKERS, KIT)}, about)
         if problem.kind != "stdin":
             raise TestsError("the problem has a checker, which needs tests on standard input")
         return replace(problem, checker=checker)
@@ -216,15 +225,14 @@ def _read(value: Any) -> Problem:
         language = find_language(str(name))
         if language is None:
             raise TestsError(f"the tests are for {name!r:.40}; available: {', '.join(LANGUAGES)}")
-        return replace(_read({**value, "language": None}), language=language)
+        return replace(_read({**value, "language": None}, about), language=language)
     for names, reader in READERS:
         if any(value.get(name) not in EMPTY for name in names):
             return reader(value)
     for name in WRAPPERS:
         if name in value:
             inner = value[name]
-            inner = _load(inner) if isinstance(inner, str) else inner
-            return _of_program(inner) if isinstance(inner, str) else _read(inner)
+            return _read(_load(inner) if isinstance(inner, str) else inner, value)
     if any(name in value for names, _ in READERS for name in names):
         raise TestsError("there are no tests")
     known = ", ".join(map(repr, [*value][:5])) or "nothing"
@@ -260,22 +268,43 @@ def _checker_of(value: Mapping[str, Any]) -> Checker | None:
     return Checker(source, language, language != DEFAULT and (name != "generated_checker" or "testlib" in source))
 
 
-def _of_program(text: str) -> Problem:
+def _of_program(text: str, about: Mapping[str, Any]) -> Problem:
     if not TEST_PROGRAM.search(text):
         raise TestsError("the tests are in no known format: text that is neither JSON nor a test program")
-    return _with_check(text, "")
+    return _of_programs([text], about)
 
 
-def _of_programs(tests: Sequence[str], setup: str = "") -> Problem:
-    """Return the problem for test programs; raise TestsError if they contain nothing that can fail (`CAN_FAIL`)."""
+def _of_programs(tests: Sequence[str], about: Mapping[str, Any]) -> Problem:
+    """Return the problem for test programs; raise TestsError if they contain nothing that can fail (`CAN_FAIL`).
+
+    If a program defines `check` and there is an entry point, the program calls it with the entry point, as HumanEval
+    does.
+
+    Args:
+        tests: the sources of the programs.
+        about: the object around them, which may have code to run before them, and the entry point.
+    """
+    setup = "\n".join([*_lines(about, "test_setup_code"), *_lines(about, "test_imports")])
     if tests and not any(map(CAN_FAIL.search, [setup, *tests])):
         raise TestsError("the tests contain no `assert`, so that every response would pass them")
-    return Problem(setup=setup, tests=[*tests])
+    entry = _entry_of(about)
+    call = f"\ncheck({entry})\n" if entry else ""
+    tests = [one + call if DEFINES_CHECK.search(one) else one for one in tests]
+    return Problem(setup=setup, tests=tests, entry=entry)
 
 
-def _of_list(value: Sequence[Any]) -> Problem:
+def _entry_of(about: Mapping[str, Any]) -> str:
+    entry = about.get("entry_point") or ""
+    if not isinstance(entry, str):
+        raise TestsError("`entry_point` must be a string")
+    if entry and not (len(entry) <= MAX_NAME and all(map(str.isidentifier, entry.split("().", 1)))):
+        raise TestsError("`entry_point` is not the name of a function, or CLASS().METHOD")
+    return entry
+
+
+def _of_list(value: Sequence[Any], about: Mapping[str, Any]) -> Problem:
     if all(isinstance(one, str) for one in value):
-        return _of_programs(value)
+        return _of_programs(value, about)
     if all(isinstance(one, dict) for one in value):
         return _of_cases(value, {})
     raise TestsError("the tests are in no known format: a list whose items are not all strings or all objects")
@@ -400,8 +429,7 @@ def _of_asserts(value: Mapping[str, Any]) -> Problem:
     tests = [tests] if isinstance(tests, str) else tests
     if not isinstance(tests, list) or not all(isinstance(one, str) for one in tests):
         raise TestsError("the asserts are not a list of strings")
-    before = [*_lines(value, "test_setup_code"), *_lines(value, "test_imports")]
-    return _of_programs(tests, "\n".join(before))
+    return _of_programs(tests, value)
 
 
 def _lines(value: Mapping[str, Any], name: str) -> list[str]:
@@ -414,29 +442,11 @@ def _lines(value: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _of_test(value: Mapping[str, Any]) -> Problem:
-    """Return the problem for the field `test` or `functional`: a test program, or a list (`_of_list`).
-
-    If the test program defines `check`, it is called with the function that `entry_point` names (`_with_check`).
-    """
+    """Return the problem for the field `test` or `functional`: a test program, or a list (`_of_list`)."""
     test = value.get("test") or value.get("functional")
-    entry = value.get("entry_point") or ""
-    if isinstance(test, list):
-        return _of_list(test)
-    if not isinstance(test, str) or not isinstance(entry, str):
-        raise TestsError("`test` and `entry_point` must be strings")
-    if entry and not (len(entry) <= MAX_NAME and all(map(str.isidentifier, entry.split("().", 1)))):
-        raise TestsError("`entry_point` is not the name of a function, or CLASS().METHOD")
-    return _with_check(test, entry)
-
-
-def _with_check(test: str, entry: str) -> Problem:
-    """Return the problem for a test program.
-
-    If the program defines `check` and `entry` is not empty, add the call `check(entry)`, as HumanEval does.
-    """
-    if entry and re.search(r"^def check\(", test, re.MULTILINE):
-        test = f"{test}\ncheck({entry})\n"
-    return replace(_of_programs([test]), entry=entry)
+    if not isinstance(test, (str, list)):
+        raise TestsError("`test` must be a string or a list")
+    return _of_list([test] if isinstance(test, str) else test, value)
 
 
 def _of_live_code_bench(value: Mapping[str, Any]) -> Problem:
@@ -464,9 +474,9 @@ def _of_named_cases(value: Mapping[str, Any]) -> Problem:
     cases = next(value[name] for name in CASE_LISTS if value.get(name) not in EMPTY)
     cases = _decoded(cases, "test cases")
     if isinstance(cases, dict):
-        return _read(cases)
+        return _read(cases, value)
     if isinstance(cases, list) and cases and all(isinstance(one, str) for one in cases):
-        return _of_programs(cases)
+        return _of_programs(cases, value)
     return _of_cases(cases, value)
 
 

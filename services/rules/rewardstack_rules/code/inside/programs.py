@@ -38,10 +38,13 @@ STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2, "/dev/fd/1": 1, "/dev/fd/2": 2}
 Names = dict[str, Any]
 
 
-def preamble() -> Names:
-    """Return the names that every program can use without importing them: those that LiveCodeBench imports."""
+def preamble(stars: Sequence[str] = (*STARS, *MORE_STARS)) -> Names:
+    """Return the modules `MODULES` and the public names of the modules `stars`, without those of built-in objects.
+
+    By default, these are the names that every program can use without importing them: those that LiveCodeBench imports.
+    """
     names: Names = {}
-    exec("".join(f"from {module} import *\n" for module in (*STARS, *MORE_STARS)), names)
+    exec("".join(f"from {module} import *\n" for module in stars), names)
     exec("".join(f"import {module}\n" for module in MODULES), names)
     del names["__builtins__"]
     return {name: value for name, value in names.items() if not hasattr(builtins, name)}
@@ -50,7 +53,7 @@ def preamble() -> Names:
 PREAMBLE = preamble()
 MODULE = ModuleType("__main__")
 """The program's module. It is filled before the fork; otherwise each process would copy hundreds of memory pages."""
-MODULE.__dict__.update(PREAMBLE, __builtins__=builtins, __file__=FILE)
+MODULE.__dict__.update(PREAMBLE, __builtins__=builtins, __file__=FILE, __cached__=None, __annotations__={})
 
 
 def replace_files() -> None:
@@ -79,8 +82,15 @@ def replace_files() -> None:
 
 def replace_streams() -> None:
     """Replace standard input and output by new UTF-8 streams. Call this before forks, to save time in each process."""
-    sys.stdin = sys.__stdin__ = io.TextIOWrapper(open(0, "rb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
-    sys.stdout = sys.__stdout__ = io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8", "surrogateescape")  # type: ignore[misc]
+    sys.stdin = sys.__stdin__ = _standard_stream(0, "r", "<stdin>")  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _standard_stream(1, "w", "<stdout>")  # type: ignore[misc]
+
+
+def _standard_stream(fd: int, mode: str, name: str) -> io.TextIOWrapper:
+    """Return a stream with the attributes `mode` and `name` that the interpreter's own stream has."""
+    stream = open(fd, mode, encoding="utf-8", errors="surrogateescape", closefd=False)
+    stream.buffer.raw.name = name  # type: ignore[attr-defined]
+    return stream  # type: ignore[return-value]
 
 
 def read(fd: int) -> bytes:

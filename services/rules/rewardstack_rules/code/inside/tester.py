@@ -13,14 +13,15 @@ import contextlib
 import importlib
 import json
 import os
+import symtable
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
-from rewardstack_rules.code.inside.programs import lift_limits, read
+from rewardstack_rules.code.inside.programs import MORE_STARS, STARS, lift_limits, preamble, read
 from rewardstack_rules.code.inside.values import (
     LIBRARIES,
     MODULES,
@@ -34,6 +35,14 @@ from rewardstack_rules.code.inside.values import (
 NAME = "tests"
 SOLUTION = "solution"
 """Name under which tests may import the candidate."""
+TEST_STARS = (*STARS, *MORE_STARS, "decimal", "fractions")
+NAMES = preamble(TEST_STARS)
+"""Names that tests can use without importing them, besides built-in ones and `UsedNames.libraries`."""
+FUNCTIONS = {
+    name for name, value in preamble([one for one in TEST_STARS if one != "typing"]).items() if callable(value)
+}
+"""Names of functions and classes in `NAMES`. A problem may ask for a function of such a name, such as `add`."""
+KNOWN = {*vars(builtins), *NAMES}
 MUTABLE = (list, dict, set, bytearray, deque)
 REASON_CHARACTERS = 200
 REMEDY = "write functions test_... without parameters"
@@ -51,77 +60,126 @@ def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
     """
     suite = json.loads(read(fds[0]))
     report = Report(fds[1])
+    programs = [suite["setup"], *suite["tests"]]
     try:
-        trees = [ast.parse(one) for one in [suite["setup"], *suite["tests"]]]
-        codes = [compile(tree, f"{NAME}.py", "exec", dont_inherit=True) for tree in trees]
+        codes = [compile(program, f"{NAME}.py", "exec", dont_inherit=True) for program in programs]
+        used = UsedNames(programs, suite["entry"])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         report.unscored("the tests are not a Python program")
-    used = UsedNames(trees)
-    names = Session(Channel(fds[2]), report).names(used, suite["entry"])
+    if used.tested <= KNOWN and len(used.tested) > 1:
+        found = ", ".join(sorted(used.tested))
+        report.unscored(f"the tests do not say which of these names they test, so `entry_point` has to: {found}")
+    names = Session(Channel(fds[2]), report).names(used)
+    entry = {name: names[name] for name in {used.entry} & names.keys()}
     lift_limits()
-    try:
-        exec(codes[0], names)
-    except ImportError as error:
-        report.unscored(f"the tests' setup: {error}")
-    except Exception:
+    if not _holds(used, report, exec, codes[0], names):
         report.result(False)  # every test fails
         os._exit(0)
+    names.pop(used.entry, None)  # the setup may define it, too, as HumanEval's prompt does
+    names.update(entry)
     for code in codes[1:]:
-        report.result(_holds(code, names, used, report))
+        report.result(_holds(used, report, _run, code, names, used, report))
     os._exit(0)
 
 
 class UsedNames:
-    """The names in test programs.
+    """The global names in test programs.
 
     Args:
-        trees: the syntax trees of the test programs.
+        programs: the sources of the test programs, and of the code that runs before them.
+        entry: the function that they test, as NAME or CLASS().METHOD; empty if they name it themselves.
     """
 
-    def __init__(self, trees: list[ast.Module]) -> None:
+    def __init__(self, programs: list[str], entry: str) -> None:
         self.read: set[str] = set()
         self.bound: set[str] = set()
         """Names that the test programs define themselves."""
         self.modules: set[str] = set()
-        """Modules that the test programs import."""
-        for tree in trees:
-            for node in ast.walk(tree):
-                self._add(node)
+        """Modules that the test programs import, except by `from MODULE import *`."""
+        self._qualifiers: set[str] = set()
+        """Names before a dot."""
+        for program in programs:
+            self._add_names(symtable.symtable(program, f"{NAME}.py", "exec"))
+            for node in ast.walk(ast.parse(program)):
+                self._add_node(node)
+        libraries = (self.read - self.bound - KNOWN) & self._qualifiers & {*LIBRARIES, *sys.stdlib_module_names}
+        self.libraries = {name: LIBRARIES.get(name, name) for name in libraries}
+        """Modules that the tests use without an import, as in `np.zeros(2)`, by name."""
+        free = self.read - self.bound - libraries
+        name = entry.partition("()")[0]
+        self.entry = name if name in self.read else ""
+        """Name of the function or class that they test; empty if there is no entry point or they do not use it."""
+        self.tested = {self.entry} if self.entry else self._tested(free)
+        """Names that the program has to define."""
+        self.missing = free - self.tested - KNOWN
+        """Names that nobody defines, except for those that come from `from MODULE import *`."""
 
-    def _add(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Name):
-            (self.read if isinstance(node.ctx, ast.Load) else self.bound).add(node.id)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            self.bound.add(node.name)
-        elif isinstance(node, ast.arg):
-            self.bound.add(node.arg)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            self.bound.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
-            self.modules.update(modules)
+    def _add_names(self, table: symtable.SymbolTable) -> None:
+        is_module = table.get_type() == "module"
+        for symbol in table.get_symbols():
+            name = symbol.get_name()
+            if name[:2] == "__" or not (is_module or symbol.is_global()):
+                continue
+            if symbol.is_referenced():
+                self.read.add(name)
+            if symbol.is_assigned() or symbol.is_imported():
+                self.bound.add(name)
+        for child in table.get_children():
+            self._add_names(child)
+
+    def _add_node(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            self._qualifiers.add(node.value.id)
+        elif isinstance(node, ast.Import):
+            self.modules.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.names[0].name != "*":
+            self.modules.add(node.module or "")
         elif isinstance(node, ast.Constant) and node.value == SOLUTION:  # importlib.import_module("solution")
             self.modules.add(SOLUTION)
 
+    def _tested(self, free: set[str]) -> set[str]:
+        """Return those of the names `free` that the program has to define: all that are not in `KNOWN`.
 
-def _holds(code: Any, names: dict[str, Any], used: UsedNames, report: Report) -> bool:
-    """Run a test program and the `test_…` functions that it defines; return whether all pass."""
-    before = dict(names)
+        If all are in `KNOWN`, as in `assert sum(1, 2) == 3`, and the tests do not import the program, return the names
+        that can be the tested one. What the program defines does not matter here: it could replace a function with
+        which the tests check its results.
+        """
+        unknown = free - KNOWN
+        if unknown or SOLUTION in self.modules:
+            return unknown
+        return free & FUNCTIONS or free & vars(builtins).keys() or free
+
+
+def _holds(used: UsedNames, report: Report, function: Callable[..., None], *arguments: Any) -> bool:
+    """Call a function that runs code of the tests; return whether the tests pass.
+
+    If the tests themselves are faulty, end the process.
+    """
     try:
-        exec(code, names)
-        added = {name: value for name, value in names.items() if value is not before.get(name)}
-        not_run = {name: reason for name, value in added.items() if (reason := _why_not_run(name, value))}
-        for name in sorted(not_run.keys() - used.read):  # no test program uses this name, so none runs it itself
-            report.unscored(not_run[name])
-        for name, value in added.items():
-            if name not in not_run and name.startswith("test_") and callable(value) and not isinstance(value, Proxy):
-                value()
-    except ModuleNotFoundError as error:
-        if not hasattr(error, "is_remote"):
+        function(*arguments)
+        return True
+    except ImportError as error:
+        if error.name != SOLUTION and not hasattr(error, "is_remote"):
             report.unscored(f"the tests: {error}")
-        return False
+    except NameError as error:
+        if error.name in used.missing:
+            report.unscored(f"the tests use `{error.name}`, which they do not define; define it in `test_setup_code`")
     except BaseException:  # the test fails
-        return False
-    return True
+        pass
+    return False
+
+
+def _run(code: Any, names: dict[str, Any], used: UsedNames, report: Report) -> None:
+    """Run a test program and the `test_…` functions that it defines."""
+    before = dict(names)
+    exec(code, names)
+    added = {name: value for name, value in names.items() if value is not before.get(name)}
+    not_run = {name: reason for name, value in added.items() if (reason := _why_not_run(name, value))}
+    for name in sorted(not_run.keys() - used.read):  # no test program uses this name, so none runs it itself
+        report.unscored(not_run[name])
+    for name, value in added.items():
+        if name not in not_run and name.startswith("test_") and callable(value) and not isinstance(value, Proxy):
+            value()
 
 
 def _why_not_run(name: str, value: Any) -> str:
@@ -179,38 +237,36 @@ class Session:
         self._exceptions: dict[str, type[Exception]] = {}
         self._is_over = False
 
-    def names(self, used: UsedNames, entry: str) -> dict[str, Any]:
-        """Return the global names for the tests: libraries, and the names that the candidate defines.
+    def names(self, used: UsedNames) -> dict[str, Any]:
+        """Return the global names for the tests: `NAMES`, libraries, and names that the candidate defines.
 
-        Names of the candidate that would hide a built-in name, a standard module or the alias of a library are left
-        out, except for `entry` and the name that `_hidden_entry` returns.
+        Of the candidate's names, the tests get only the entry point. If there is none, they get the tested names and
+        all names that are not in `KNOWN`.
 
         Args:
             used: the names in the setup and in the test programs.
-            entry: name of the function to test; empty if the tests name it themselves.
         """
-        names: dict[str, Any] = {"__name__": NAME, "__builtins__": builtins}
-        exec("from typing import *\n" + "".join(f"import {module}\n" for module in MODULES), names)
-        reserved = {*vars(builtins), *MODULES, *LIBRARIES}
         introduced = self._introduction()
-        for alias, library in LIBRARIES.items():
-            if alias in used.read and introduced.get(alias) == {"module": library}:
-                names[alias] = importlib.import_module(library)
-        bound = {name for name in introduced if name not in reserved or name == entry}
-        if not entry and not used.read - used.bound - reserved - names.keys():
-            bound |= _hidden_entry(introduced, used)
+        public = introduced.keys() & used.tested
+        if not used.entry:
+            public |= introduced.keys() - KNOWN - used.libraries.keys()
         values = {}
-        for name in introduced if SOLUTION in used.modules else bound:
+        for name in introduced if SOLUTION in used.modules else public:
             with contextlib.suppress(ValueFormatError):
                 values[name] = self._decode(introduced[name])
-        names.update((name, value) for name, value in values.items() if name in bound)
-        _offer_module(values, bound)
-        return names
+        _offer_module(values, public - used.bound)
+        names = {name: value for name, value in NAMES.items() if name not in used.tested}
+        names |= {name: values[name] for name in public & values.keys()}
+        try:
+            names |= {name: importlib.import_module(module) for name, module in used.libraries.items()}
+        except ImportError as error:
+            self._report.unscored(f"the tests: {error}")
+        return names | {"__name__": NAME, "__builtins__": builtins}
 
     def _introduction(self) -> dict[str, Any]:
         try:
             introduced = self._channel.receive()["names"]
-            return {name: value for name, value in introduced.items() if isinstance(name, str)}
+            return {name: value for name, value in introduced.items() if name.isidentifier() and name[:2] != "__"}
         except (EOFError, OSError, ValueFormatError, TypeError, KeyError, AttributeError):
             os._exit(1)  # the program did not load
 
@@ -292,17 +348,6 @@ class Session:
             error = RuntimeError(f"the program raised {name}")
         error.is_remote = True  # type: ignore[attr-defined]
         raise error
-
-
-def _hidden_entry(introduced: dict[str, Any], used: UsedNames) -> set[str]:
-    """Return the one name that the tests use and the candidate defines, as a set; empty if there is not exactly one.
-
-    Call this only if all names in the tests exist without the candidate, as in `assert sum(1, 2) == 3`, which tests the
-    candidate's `sum`. The set is also empty if the tests import the candidate as `solution`. With several names or
-    such an import, the candidate could replace a built-in function with which the tests check its results.
-    """
-    found = (introduced.keys() & used.read) - used.bound - LIBRARIES.keys()
-    return found if len(found) == 1 and SOLUTION not in used.modules else set()
 
 
 def _offer_module(values: dict[str, Any], public: set[str]) -> None:

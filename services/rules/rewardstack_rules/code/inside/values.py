@@ -42,7 +42,7 @@ NEVER_SENT = frozenset(
 )
 """Built-in functions that are never sent by name, because they access code, files, variables or attributes."""
 LIBRARIES = {"np": "numpy", "pd": "pandas", "sp": "scipy", "sympy": "sympy", "nx": "networkx"}
-"""Libraries by alias. Tests may use a library if the program has imported it under this alias."""
+"""Libraries by the alias under which tests may use them without an import."""
 
 
 class ValueFormatError(Exception):
