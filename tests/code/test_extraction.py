@@ -63,6 +63,13 @@ def test_fences(table: Table) -> None:
             assert extract_code(response, "python", "fence") == program
 
 
-def test_whole_response() -> None:
-    """`extract: response` takes all behind the reasoning."""
-    assert extract_code("<think>hm</think>\ufeffx=1", "python", "response") == "x=1"
+def test_whole_response(table: Table) -> None:
+    """`extract: response` takes all behind the reasoning, which is marked at the beginning, or ends on its own line."""
+    for response, program in {
+        "<think>hm</think>\ufeffx=1": "x=1",
+        "hm\n</think>\n\nx=1\n": "\n\nx=1\n",
+        "# </think>\nx=1\n": "# </think>\nx=1\n",
+        "x='a</think>b'": "x='a</think>b'",
+    }.items():
+        with table.case(response):
+            assert extract_code(response, "python", "response") == program

@@ -134,7 +134,7 @@ _LAST_TOKENS = re.compile(
 
 _DIALOGUE = re.compile(r"\n\n(?:Human|User):")
 
-_REASONING_ENDS = {
+REASONING_ENDS = {
     "</think>": "<think>",
     "</thinking>": "<thinking>",
     "</seed:think>": "<seed:think>",
@@ -144,8 +144,8 @@ _REASONING_ENDS = {
     "\u25c1/think\u25b7": "\u25c1think\u25b7",
 }
 """End markers of reasoning, with their start markers."""
-_REASONING_STARTS = {start: end for end, start in _REASONING_ENDS.items()}
-_REASONING = re.compile("|".join(map(re.escape, (*_REASONING_ENDS, *_REASONING_STARTS))))
+REASONING_STARTS = {start: end for end, start in REASONING_ENDS.items()}
+_REASONING = re.compile("|".join(map(re.escape, (*REASONING_ENDS, *REASONING_STARTS))))
 
 
 class RoleTurn(NamedTuple):
@@ -406,10 +406,10 @@ def split_reasoning(text: str) -> tuple[str, str]:
         start marker of the same kind, or at the beginning of the text if there is none. A text without an end marker
         has no reasoning. An end marker in quotation marks or in a fenced block is text.
     """
-    end = next((found for found in reversed(_reasoning_markers(text)) if found[0] in _REASONING_ENDS), None)
+    end = next((found for found in reversed(_reasoning_markers(text)) if found[0] in REASONING_ENDS), None)
     if end is None:
         return "", text
-    return text[: end.start()].rpartition(_REASONING_ENDS[end[0]])[2], text[end.end() :]
+    return text[: end.start()].rpartition(REASONING_ENDS[end[0]])[2], text[end.end() :]
 
 
 def without_reasoning(text: str) -> str:
@@ -426,9 +426,9 @@ def without_reasoning(text: str) -> str:
     start, begun = 0, ""
     for found in _reasoning_markers(text):
         token = found[0]
-        if begun and _REASONING_ENDS.get(token) != begun:
+        if begun and REASONING_ENDS.get(token) != begun:
             continue
-        if token in _REASONING_ENDS:
+        if token in REASONING_ENDS:
             pieces = pieces if begun else []
             start, begun = found.end(), ""
         else:
@@ -442,7 +442,7 @@ def _reasoning_markers(text: str) -> list[re.Match[str]]:
     if _REASONING.search(text) is None:
         return []
     opened = _REASONING.match(text, len(text) - len(text.lstrip()))
-    position = max(0, text.find(_REASONING_STARTS.get(opened[0], opened[0]), opened.end())) if opened else 0
+    position = max(0, text.find(REASONING_STARTS.get(opened[0], opened[0]), opened.end())) if opened else 0
     pieces, end = [], 0
     for opening, closing in _closed_blocks(text, position, len(text)):
         pieces += [text[end:opening], " " * (closing - opening)]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from rewardstack_rules.code.languages import find_language
-from rewardstack_verifier.transcript import split_reasoning
+from rewardstack_verifier.transcript import REASONING_ENDS, REASONING_STARTS, split_reasoning
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`{]*)")
@@ -74,9 +74,9 @@ def extract_code(response: str, language: str, how: str) -> str:
         language: a key of `languages.LANGUAGES`.
         how: `fence` if the program is in a fenced block, or `response` if the whole answer is the program.
     """
-    answer = split_reasoning(response)[1]
     if how == "response":
-        return answer.removeprefix(BYTE_ORDER_MARK)
+        return _whole_answer(response).removeprefix(BYTE_ORDER_MARK)
+    answer = split_reasoning(response)[1]
     blocks = fenced_blocks(answer)
     tagged = [code for tag, code in blocks if tag and find_language(tag) == language]
     if not tagged:
@@ -84,6 +84,18 @@ def extract_code(response: str, language: str, how: str) -> str:
     untagged = [code for tag, code in blocks if not tag]
     program = next((code for code in (*tagged[-1:], *untagged[-1:]) if code.strip()), "")
     return program.removeprefix(BYTE_ORDER_MARK)
+
+
+def _whole_answer(response: str) -> str:
+    """Return the response without its reasoning.
+
+    Text before an end marker of reasoning is part of the program, unless the response begins with a start marker, or
+    the end marker is alone on its line.
+    """
+    answer = split_reasoning(response)[1]
+    before = response[: len(response) - len(answer)]
+    is_alone = before.rpartition("\n")[2].strip() in REASONING_ENDS and answer[:1] in ("", "\r", "\n")
+    return answer if is_alone or before.lstrip().startswith(tuple(REASONING_STARTS)) else response
 
 
 def fenced_blocks(text: str) -> list[tuple[str, str]]:
