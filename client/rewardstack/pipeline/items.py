@@ -11,7 +11,7 @@ from rewardstack.cache.key import CACHE_ENABLED
 from rewardstack.core.deadline import TIMEOUT_RANGE, read_timeout
 from rewardstack.core.fields import LONGEST, OPTIONS, Fields, value_error
 from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, plain, shorten
-from rewardstack.core.messages import response_text
+from rewardstack.core.messages import is_conversation, response_text, to_chat
 from rewardstack.core.steps import drop_none
 from rewardstack.core.wire import Record
 from rewardstack.errors import RequestError
@@ -45,6 +45,8 @@ def read_request(request: Request, *, is_single_reference: bool = False) -> tupl
     timeout = _timeout(extra) if "timeout" in extra else None
     if CACHE_ENABLED in extra:
         Fields(extra).flag(CACHE_ENABLED, True)
+    if not isinstance(solution, str) and is_conversation(solution):
+        solution = to_chat(solution)
     text = solution if isinstance(solution, str) else _last_message(solution)
     references = (
         parse_single_reference(truth) if is_single_reference else filter_references(parse_references(truth), extra)
