@@ -11,7 +11,7 @@ from rewardstack.cache.key import CACHE_ENABLED
 from rewardstack.core.deadline import TIMEOUT_RANGE, read_timeout
 from rewardstack.core.fields import LONGEST, OPTIONS, Fields, value_error
 from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, plain, shorten
-from rewardstack.core.messages import is_conversation, response_text, to_chat
+from rewardstack.core.messages import UnknownResponse, is_conversation, response_text, to_chat
 from rewardstack.core.steps import drop_none
 from rewardstack.core.wire import Record
 from rewardstack.errors import RequestError
@@ -66,6 +66,8 @@ def _last_message(solution: Any) -> str:
     text = response_text(solution)
     if text is not None:
         return text
+    if isinstance(solution, UnknownResponse):
+        raise RequestError(solution.reason, "query")
     if solution is None:
         raise RequestError("solution_str: missing; expected the response as a string or chat messages", "solution_str")
     kind = type(solution).__name__
