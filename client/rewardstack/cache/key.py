@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from rewardstack.core.json_types import plain
+from rewardstack.core.messages import WHOLE_RESPONSE
 from rewardstack.core.wire import is_server_field
 from rewardstack.score import Item
 
@@ -112,10 +113,11 @@ def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
         item: the sample.
         fields: names of the fields to return. `*` means all fields, except server fields (`is_server_field`), which are
             returned only if they are also named. `CLIENT_FIELDS` are never returned. If `fields` names `data_source`
-            and `extra_info` does not have it, the sample's `data_source` is returned.
+            and `extra_info` does not have it, the sample's `data_source` is returned. `WHOLE_RESPONSE` is the item's
+            `messages`, if it has any.
     """
     extra = item.extra
-    if not fields or not (extra or DATA_SOURCE in fields):
+    if not fields or not (extra or DATA_SOURCE in fields or item.messages is not None):
         return {}
     wanted = fields
     if EVERY_FIELD in fields:
@@ -123,6 +125,10 @@ def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
     found = {name: plain(extra[name]) for name in wanted if name in extra and name not in CLIENT_FIELDS}
     if DATA_SOURCE in fields:
         found.setdefault(DATA_SOURCE, item.data_source)
+    if WHOLE_RESPONSE in fields:
+        found.pop(WHOLE_RESPONSE, None)
+        if item.messages is not None:
+            found[WHOLE_RESPONSE] = plain(item.messages)
     return found
 
 

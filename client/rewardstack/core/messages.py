@@ -25,6 +25,9 @@ from typing import Any
 from rewardstack.core.json_types import is_array, is_deep, plain
 
 Message = dict[str, Any]
+WHOLE_RESPONSE = "solution_str"
+"""In the list of fields that a reward function reads: the response with all its turns, unless it has only one. It is
+never a field of `extra_info`."""
 TEXTS = ("text", "output_text", "input_text")
 """Types of text parts."""
 REASONING_FIELD = "reasoning_content"
