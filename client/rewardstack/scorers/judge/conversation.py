@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from operator import add
 from typing import Any, Literal, NamedTuple
 
 from rewardstack.core.fields import Fields, field_error
@@ -210,7 +211,7 @@ def _format_call(call: Any) -> str:
     function = call.get("function", call) if isinstance(call, dict) else {}
     function = function if isinstance(function, dict) else {}
     arguments = function.get("arguments", "")
-    shown = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    shown = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
     return f"[call {function.get('name', '')}({shown})]"
 
 
@@ -278,10 +279,9 @@ def _last_reply(item: Item, *, hide: bool) -> str:
 
 def _number_images(turn: Turn, images: ImageReader) -> Turn:
     """Add the turn's images to `images`, and write the number of each image into the text of the turn."""
-    text = turn.text
-    for image in turn.images:
-        text = text.replace(IMAGE_MARK, images.add(image), 1)
-    return turn._replace(text=text, images=())
+    first, *rest = turn.text.split(IMAGE_MARK)
+    labels = [images.add(image) for image in turn.images]
+    return turn._replace(text=first + "".join(map(add, labels, rest)), images=())
 
 
 def _to_messages(turns: Turns) -> list[dict[str, str]]:
