@@ -50,7 +50,7 @@ class Item:
         extra: the request's `extra_info`; empty if that is None.
         data_source: the `data_source` of the request.
         messages: the whole response, as chat messages or a `Transcript`; None if `solution` is the whole response.
-        is_turn: whether `solution` must not be split into turns again.
+        transcript: how the response was split into turns (`rewardstack_verifier.transcript.TRANSCRIPTS`).
     """
 
     solution: str
@@ -58,7 +58,7 @@ class Item:
     extra: Mapping[str, Any] = field(default_factory=lambda: NO_OPTIONS)
     data_source: str = ""
     messages: Any = None
-    is_turn: bool = False
+    transcript: str = "auto"
 
 
 class Usage(NamedTuple):

@@ -56,6 +56,15 @@ def test_fields_may_have_their_other_names(scoring: Cli, tmp_path: Path, row: di
     assert out == {**row, "value": 1.0, "status": "ok", "reason": "", "cached": False, **UNUSED}
 
 
+def test_turns_of_every_shape(scoring: Cli, tmp_path: Path) -> None:
+    """A row's response may have the items of OpenAI's responses; its last turn is scored, as by `/v1/score`."""
+    cases = json.loads((Path(__file__).resolve().parents[1] / "cases/gym_turns.json").read_text())
+    rows = [{"data_source": "math", "solution_str": case["output"], "ground_truth": "42"} for case in cases]
+    write_jsonl(tmp_path / "in.jsonl", rows)
+    assert scoring("score", "in.jsonl", "-o", "out.jsonl").status == 0
+    assert values(read_jsonl(tmp_path / "out.jsonl")) == [case["math"] for case in cases]
+
+
 @pytest.mark.parametrize(
     ("arguments", "note"),
     [

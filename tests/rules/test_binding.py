@@ -15,9 +15,12 @@ from typing import Any
 
 import pytest
 
-from rewardstack.cache.key import read_fields
+from rewardstack import Request
+from rewardstack.cache.key import read_fields, rule_key
 from rewardstack.errors import RouteError, UnknownSourceError
+from rewardstack.pipeline.items import read_request
 from rewardstack.score import Item
+from rewardstack.scorers.reward_server import encode_item
 from rewardstack_rules import Unscored
 from rewardstack_rules.functions.binding import REFERENCE, bind
 from rewardstack_rules.functions.catalog import load_registry
@@ -178,6 +181,72 @@ def test_what_each_parameter_gets(registry: Registry, table: Table) -> None:
                 assert found["kwargs"].keys() == expected["kwargs"].keys()
 
 
+CALL = {"role": "assistant", "content": "I look.", "tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}]}
+RESULT, LAST = {"role": "tool", "content": "7"}, {"role": "assistant", "content": "It is 7."}
+TURNS = [CALL, RESULT, LAST]
+ASKED = {"role": "user", "content": "p"}
+DECODED = (
+    "I look.<tool_call>f</tool_call><|im_end|>\n<|im_start|>user\n<tool_response>7</tool_response><|im_end|>\n"
+    "<|im_start|>assistant\nIt is 7.<|im_end|>"
+)
+SPLIT = [{"role": "assistant", "content": "I look.<tool_call>f</tool_call>"}, RESULT, LAST]
+CUT = DECODED[: DECODED.index("It is 7.")]
+ITEMS = [{"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}]
+ITEM_CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+GOT_TURNS: list[tuple[str, Any, dict[str, Any], dict[str, Any]]] = [
+    ("trl_calls", TURNS, {"question": "p"}, {"calls": [1], "completions": [TURNS], "messages": [[ASKED, *TURNS]]}),
+    ("trl_calls", TURNS, {"messages": [ASKED]}, {"calls": [1], "messages": [[ASKED, *TURNS]]}),
+    ("trl_calls", TURNS, {"messages": [ASKED, *TURNS]}, {"messages": [[ASKED, *TURNS]]}),
+    ("trl_calls", TURNS[:2], {}, {"calls": [1], "completions": [TURNS[:2]], "messages": [TURNS[:2]]}),
+    ("trl_calls", "7", {}, {"calls": [0], "completions": [[{"role": "assistant", "content": "7"}]]}),
+    (
+        "trl_calls",
+        ITEMS,
+        {},
+        {"calls": [1], "completions": [[{"role": "assistant", "content": None, "tool_calls": [ITEM_CALL]}]]},
+    ),
+    ("trl_calls", DECODED, {}, {"calls": [0], "completions": [SPLIT]}),
+    ("trl", DECODED, {}, {"completions": [DECODED]}),
+    ("trl", TURNS, {}, {"completions": ["It is 7."]}),
+    ("trl", "7<|im_end|>", {}, {"completions": ["7"]}),
+    ("openrlhf", DECODED, {"prompt": "p "}, {"queries": [f"p {DECODED}"], "prompts": ["p "], "responses": [DECODED]}),
+    ("openrlhf", TURNS, {"prompt": [ASKED]}, {"queries": ["pIt is 7."], "prompts": ["p"]}),
+    ("openrlhf_without_prompts", "7<|im_end|>", {}, {"queries": ["7<|im_end|>"]}),
+    (
+        "all_turns",
+        DECODED,
+        {"prompt": "p"},
+        {"response": "It is 7.", "raw_response": DECODED, "messages": [ASKED, *SPLIT]},
+    ),
+    ("all_turns", TURNS, {}, {"response": "It is 7.", "raw_response": TURNS, "messages": TURNS}),
+    ("all_turns", "7", {}, {"response": "7", "raw_response": "7", "messages": [{"role": "assistant", "content": "7"}]}),
+    ("all_turns", CUT, {}, {"response": "", "messages": [*SPLIT[:2], {"role": "assistant", "content": ""}]}),
+    ("all_turns", "It is 7.", {"messages": [ASKED, *TURNS[:2]]}, {"messages": [ASKED, *TURNS]}),
+    ("all_turns", "7", {"solution_str": "forged"}, {"raw_response": "7"}),
+    ("areal", DECODED, {"prompt": "p"}, {"completions": DECODED}),
+    ("own", DECODED, {}, {"response": "It is 7."}),
+    ("verl", DECODED, {"solution_str": "x"}, {"solution_str": "It is 7.", "extra_info": {"solution_str": "x"}}),
+]
+"""A function, a response, a sample's `extra_info`, and (some of) what the function gets."""
+
+
+def test_what_a_response_of_several_turns_gives(registry: Registry, table: Table) -> None:
+    """TRL's and OpenRLHF's parameters get all turns, and a server gets the same from a client, with the same key."""
+    for at, (name, response, extra, expected) in enumerate(GOT_TURNS):
+        with table.case(f"{at} {name}"):
+            rule = registry.get(name)
+            item, _ = read_request(Request("openai/gsm8k", response, "ref", extra))
+            given = read_fields(item, rule.fields)
+            outcome = evaluate(rule, item.solution, item.references, given)
+            found = json.loads(outcome.reason)
+            assert {key: found[key] for key in expected} == expected
+            record = encode_item("openai/gsm8k", item, rule.fields, {})
+            assert isinstance(record, str)
+            again, _ = read_request(Request(**json.loads(record)))
+            keys = [rule_key(name, "", rule.fields, [one]) for one in (item, again)]
+            assert (again.solution, keys[0]) == (item.solution, keys[1])
+
+
 def test_without_a_reference(registry: Registry, table: Table) -> None:
     """A reference with a default keeps it where there is none; without a default the sample is unscored."""
     optional: dict[str, dict[str, Any]] = {
@@ -206,13 +275,14 @@ def test_fields(registry: Registry, table: Table) -> None:
         "two_names": (),
         "required_field": ("unit",),
         "with_prompt": prompt,
-        "openrlhf": ("prompt",),
+        "openrlhf": ("prompt", "solution_str"),
+        "all_turns": ("messages", *prompt, "solution_str"),
         "verl": ("*", "data_source"),
         "verl_defaults": ("*", "data_source"),
         "verl_grader": ("method", "format_score"),
         "rest": ("*",),
         "reserved": ("*", "image_path"),
-        "trl_messages": ("*",),
+        "trl_messages": ("*", "solution_str"),
         "align_anything": prompt,
         "slime": ("*",),
     }.items():

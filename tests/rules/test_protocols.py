@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -180,18 +181,53 @@ def test_hostile_query(server: RewardServer) -> None:
 
 
 def test_messages_of_the_policy(server: RewardServer) -> None:
-    """`/verify` scores the policy's messages, one a line, and no message of another role."""
+    """`/verify` scores the policy's last message, and no message of another role."""
     texts = {"assistant": ["First guess: 41", "2 is not it.\n#### 42"], "user": ["#### 7"]}
     output = [{"type": "message", "role": role, "content": text} for role, parts in texts.items() for text in parts]
-    body = {
-        "responses_create_params": {},
-        "response": {"output": output},
-        "answer": "First guess: 41\n2 is not it.\n#### 42",
-    }
+    body = {"responses_create_params": {}, "response": {"output": output}, "answer": texts["assistant"][1]}
     reply = server.post("/verify", {**body, "reward_type": "exact_match"})
     assert (200, 1.0) == (reply.status_code, reply.json()["reward"])
 
 
+def test_turns_of_nemo_gym(server: RewardServer, table: Table) -> None:
+    """`/verify` pays the policy's last turn, as `/v1/score` does for the same items, and no call of a tool."""
+    cases = json.loads((ROOT / "tests/cases/gym_turns.json").read_text())
+    for case, rule in product(cases, ("math", "gsm8k", "exact_match")):
+        with table.case(f"{rule} {case['name']}"):
+            body = {"responses_create_params": {}, "response": {"output": case["output"]}, "answer": "42"}
+            reward = server.post(f"/verify?reward_type={rule}", body).json()["reward"]
+            item = {"data_source": rule, "solution_str": case["output"], "ground_truth": "42"}
+            [score] = server.post("/v1/score", {"items": [item]}).json()["scores"]
+            assert (reward, score["status"]) == (score["value"], "ok")
+            assert rule != "math" or reward == case["math"]
+
+
+def test_what_a_judge_sees_of_nemo_gym(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, table: Table) -> None:
+    """A judge reads all turns of task and rollout; what it cannot be shown makes the sample unscored."""
+    judge = FaultServer(script=FAKE_JUDGE)
+    routes = tmp_path / "routes.toml"
+    routes.write_text(JUDGE_OF_TRACES.format(url=judge.url))
+    monkeypatch.setenv("REWARDSTACK_ROUTES", str(routes))
+    client = create_app(Settings.from_env({})).test_client()
+    try:
+        for case in json.loads((ROOT / "tests/cases/gym_judged.json").read_text()):
+            with table.case(case["name"]):
+                before = len(judge.stats()["bodies"])
+                reply = client.post("/verify?reward_type=agent", json=case["body"]).get_json()
+                bodies = judge.stats()["bodies"][before:]
+                seen = json.dumps(bodies)
+                assert [mark for mark in case["seen"] if mark not in seen] == []
+                assert case.get("unscored", "") in reply.get("failure_reason", "")
+                assert len(bodies) == ("unscored" not in case) != ("mask_sample" in reply)
+    finally:
+        judge.kill()
+
+
+JUDGE_OF_TRACES = """[judges.agent]
+base_url = "{url}"
+template = "{{PROBLEM}}\\n{{CANDIDATE_SOLUTION}}\\nREWARD: <number from 0 to 1>"
+options = {{ view = "full_trace" }}
+"""
 ASK = {"reward_type": "llm_judge_remote"}
 OUTPUT = [{"type": "message", "content": [{"type": "output_text", "text": "42"}]}]
 JUDGED: dict[str, dict[str, Any]] = {

@@ -184,12 +184,14 @@ class Transcript:
     """A response, split into turns.
 
     Args:
+        response: the whole response.
         text: the response, without end tokens at its end.
         spans: the turns in it.
         has_output: whether tool output inside a turn of the policy counts as such.
     """
 
-    def __init__(self, text: str, spans: list[_Span], *, has_output: bool = True) -> None:
+    def __init__(self, response: str, text: str, spans: list[_Span], *, has_output: bool = True) -> None:
+        self.response = response
         self._text = text
         self._spans = spans
         self._has_output = has_output and _OUTPUT.search(text) is not None
@@ -301,8 +303,8 @@ def split_turns(response: str, transcript: str = AUTO) -> Transcript:
     families = _families(text) if transcript == AUTO else [FAMILIES[transcript]] if transcript in FAMILIES else []
     for family in families:
         if spans := _split(text, _TOKENS[family]):
-            return Transcript(text, spans)
-    return Transcript(text, [(_POLICY, 0, len(text))], has_output=transcript != NONE)
+            return Transcript(response, text, spans)
+    return Transcript(response, text, [(_POLICY, 0, len(text))], has_output=transcript != NONE)
 
 
 def _families(text: str) -> Iterator[Family]:

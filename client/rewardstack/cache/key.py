@@ -12,8 +12,10 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from rewardstack.core.json_types import plain
+from rewardstack.core.messages import WHOLE_RESPONSE
 from rewardstack.core.wire import is_server_field
 from rewardstack.score import Item
+from rewardstack_verifier.transcript import Transcript
 
 PIPELINE_VERSION = "1"
 """Increment this when a change of the pipeline itself (e.g. selection of references) changes scores."""
@@ -24,7 +26,9 @@ EVERY_FIELD = "*"
 DATA_SOURCE = "data_source"
 CACHE_ENABLED = "cache_enabled"
 """Field of `extra_info`; false disables the cache for the sample."""
-CLIENT_FIELDS = frozenset({"server_url", "api_key", "timeout", "transcript", CACHE_ENABLED})
+TRANSCRIPT = "transcript"
+"""Field of `extra_info` that says how to split a response into turns."""
+CLIENT_FIELDS = frozenset({"server_url", "api_key", "timeout", TRANSCRIPT, CACHE_ENABLED})
 """Fields of `extra_info` that configure the request. They are not part of keys, but the text that `transcript`
 selects is."""
 
@@ -113,10 +117,11 @@ def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
         item: the sample.
         fields: names of the fields to return. `*` means all fields, except server fields (`is_server_field`), which are
             returned only if they are also named. `CLIENT_FIELDS` are never returned. If `fields` names `data_source`
-            and `extra_info` does not have it, the sample's `data_source` is returned.
+            and `extra_info` does not have it, the sample's `data_source` is returned. `WHOLE_RESPONSE` is the whole
+            response, if it has other turns than the last; for a string, `transcript` says how to split it.
     """
     extra = item.extra
-    if not fields or not (extra or DATA_SOURCE in fields):
+    if not fields or not (extra or DATA_SOURCE in fields or item.messages is not None):
         return {}
     wanted = fields
     if EVERY_FIELD in fields:
@@ -124,6 +129,12 @@ def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
     found = {name: plain(extra[name]) for name in wanted if name in extra and name not in CLIENT_FIELDS}
     if DATA_SOURCE in fields:
         found.setdefault(DATA_SOURCE, item.data_source)
+    if WHOLE_RESPONSE in fields:
+        found.pop(WHOLE_RESPONSE, None)
+        if item.messages is not None:
+            is_string = isinstance(item.messages, Transcript)
+            found[WHOLE_RESPONSE] = item.messages.response if is_string else plain(item.messages)
+            found |= {TRANSCRIPT: item.transcript} if is_string else {}
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewardstack.score import STATUSES, Item, Score, Usage
-from rewardstack_verifier.transcript import NONE
+from rewardstack_verifier.transcript import AUTO, NONE
 
 Record = dict[str, Any]
 """A JSON object."""
@@ -28,13 +28,22 @@ def is_server_field(name: object) -> bool:
     return name in SERVER_FIELDS or str(name).endswith(ENDINGS)
 
 
-def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Record:
-    """Return a sample as JSON; `extra` is the part of its `extra_info` to send."""
+def sample_record(data_source: str, item: Item, extra: Mapping[str, Any], whole: Any = None) -> Record:
+    """Return a sample as JSON.
+
+    Args:
+        data_source: the `data_source` to send.
+        item: the sample.
+        extra: the part of its `extra_info` to send.
+        whole: the response with all its turns; None to send only the last turn, which the server must not split again.
+    """
+    is_split = item.messages is not None or item.transcript != AUTO
+    transcript = item.transcript if whole is not None else NONE
     return {
         "data_source": data_source,
-        "solution_str": item.solution,
+        "solution_str": item.solution if whole is None else whole,
         "ground_truth": item.references[0] if len(item.references) == 1 else list(item.references),
-        "extra_info": {**extra, "transcript": NONE} if item.is_turn else extra,
+        "extra_info": {**extra, "transcript": transcript} if is_split else extra,
     }
 
 

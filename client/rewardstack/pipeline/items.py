@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rewardstack.cache.key import CACHE_ENABLED
+from rewardstack.cache.key import CACHE_ENABLED, TRANSCRIPT
 from rewardstack.core.deadline import TIMEOUT_RANGE, read_timeout
 from rewardstack.core.fields import LONGEST, OPTIONS, Fields, value_error
 from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, plain, shorten
-from rewardstack.core.messages import response_text
+from rewardstack.core.messages import UnknownResponse, is_conversation, response_text, to_chat
 from rewardstack.core.steps import drop_none
 from rewardstack.core.wire import Record
 from rewardstack.errors import RequestError
@@ -22,8 +22,6 @@ TARGET = "target"
 """The field that has the reference if the ground truth is an object."""
 GROUP_SIZE = "group_size"
 """The field with the number of samples in the sample's group, for a judge that compares the group."""
-TRANSCRIPT = "transcript"
-"""The field that says how to split a response into turns."""
 SECRET_SUFFIXES = ("api_key", "server_url")
 """Traces omit fields of `extra_info` with these suffixes, which are API keys or URLs; a URL may contain a key."""
 
@@ -52,12 +50,13 @@ def read_request(
         Fields(extra).flag(CACHE_ENABLED, True)
     if Fields(extra).get(TRANSCRIPT) is not None:
         transcript = Fields(extra).choice(TRANSCRIPT, TRANSCRIPTS)
+    if not isinstance(solution, str) and is_conversation(solution):
+        solution = to_chat(solution)
     references = (
         parse_single_reference(truth) if is_single_reference else filter_references(parse_references(truth), extra)
     )
     last, messages = _split(solution, transcript)
-    is_turn = messages is not None or transcript != AUTO
-    return Item(last, references, extra, request.data_source, messages, is_turn), timeout
+    return Item(last, references, extra, request.data_source, messages, transcript), timeout
 
 
 def _split(solution: Any, transcript: str) -> tuple[Turn, Any]:
@@ -78,6 +77,8 @@ def _last_message(solution: Any) -> str:
     text = response_text(solution)
     if text is not None:
         return text
+    if isinstance(solution, UnknownResponse):
+        raise RequestError(solution.reason, "query")
     if solution is None:
         raise RequestError("solution_str: missing; expected the response as a string or chat messages", "solution_str")
     kind = type(solution).__name__

@@ -24,7 +24,7 @@ from rewardstack.core.batching import BatchKey
 from rewardstack.core.cost import estimate_tokens
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.json_types import plain
-from rewardstack.core.messages import is_conversation, message_text
+from rewardstack.core.messages import is_conversation, message_text, to_chat
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, RejectedError, ReplyError, RequestError, ServiceError
 from rewardstack.pipeline.scorer import Context
@@ -342,10 +342,7 @@ def conversation(extra: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     for name in CONVERSATION:
         messages = plain(extra.get(name))
         if is_conversation(messages):
-            replies = [
-                (str(one["role"]), message_text(one))
-                for one in ([messages] if isinstance(messages, dict) else messages)
-            ]
+            replies = [(str(one["role"]), message_text(one)) for one in to_chat(messages)]
             return tuple((role, text if role in TRUSTED_ROLES else neutralize(text)) for role, text in replies)
     problem, turns = read_task(extra)
     if problem := problem or "\n".join(turn.text for turn in turns if turn.role == "user"):

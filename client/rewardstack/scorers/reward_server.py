@@ -24,6 +24,7 @@ from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import field_error, serialization_error
 from rewardstack.core.imports import import_lock
+from rewardstack.core.messages import WHOLE_RESPONSE
 from rewardstack.core.wire import SERVER_FIELD_ERROR, Record, is_server_field, read_scores, sample_record
 from rewardstack.errors import (
     BudgetError,
@@ -52,7 +53,7 @@ BATCH = 64
 PROBE = json.dumps({"items": []}).encode()
 """Body of a cheap request that tests an endpoint before real requests are sent to it."""
 TOO_LARGE = 413
-COMMON_FIELDS = frozenset({"prompt", "problem", "question", "data_source"})
+COMMON_FIELDS = frozenset({"prompt", "problem", "question", "messages", "data_source", WHOLE_RESPONSE})
 """Fields that many functions read, but that samples often lack. If one is missing, no other field is taken for a
 misspelling of it."""
 SETTING = re.compile(r"[A-Z][A-Z0-9_]{1,63}")
@@ -160,7 +161,8 @@ class RewardServers:
             SettingsError: the URL is wrong, or the server lacks a setting, e.g. the URL of a judge.
             BudgetError: the server has used up the budget of its run.
         """
-        records = [self._encode_item(source, item, fields) for item in items]
+        uncached = {} if self._is_cache_on else {CACHE_ENABLED: False}
+        records = [encode_item(source, item, fields, uncached) for item in items]
         sendable = [one for one in records if isinstance(one, str)]
         try:
             scores = iter(
@@ -191,17 +193,27 @@ class RewardServers:
                 return scores
         return await _request_scores(pool, source, records, context.deadline, is_group=is_group)
 
-    def _encode_item(self, source: str, item: Item, fields: Sequence[str]) -> str | Score:
-        """Return the JSON of an item; an unscored score if a field of `extra_info` cannot be sent."""
-        extra = read_fields(item, fields)
-        if forbidden_field := next(filter(is_server_field, extra), None):
-            return _unscored(field_error(forbidden_field, SERVER_FIELD_ERROR))
-        if not self._is_cache_on or (CACHE_ENABLED in item.extra and not may_be_cached(item.extra)):
-            extra[CACHE_ENABLED] = False
-        try:
-            return json.dumps(sample_record(source, item, extra))
-        except (TypeError, ValueError):
-            return _unscored(serialization_error(extra))
+
+def encode_item(source: str, item: Item, fields: Sequence[str], options: Mapping[str, Any]) -> str | Score:
+    """Return the JSON of an item; an unscored score if a field of `extra_info` cannot be sent.
+
+    Args:
+        source: the `data_source` to send.
+        item: the item.
+        fields: the fields to send, as in `read_fields`.
+        options: further fields of `extra_info`.
+    """
+    extra = read_fields(item, fields)
+    whole = extra.pop(WHOLE_RESPONSE, None) if WHOLE_RESPONSE in fields else None
+    if forbidden_field := next(filter(is_server_field, extra), None):
+        return _unscored(field_error(forbidden_field, SERVER_FIELD_ERROR))
+    extra |= options
+    if CACHE_ENABLED in item.extra and not may_be_cached(item.extra):
+        extra[CACHE_ENABLED] = False
+    try:
+        return json.dumps(sample_record(source, item, extra, whole))
+    except (TypeError, ValueError):
+        return _unscored(serialization_error({**extra, WHOLE_RESPONSE: whole}))
 
 
 def _unscored(error: RequestError) -> Score:

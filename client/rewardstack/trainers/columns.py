@@ -6,16 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rewardstack.cache.key import TRANSCRIPT
 from rewardstack.core.fields import is_missing
 from rewardstack.core.imports import import_lock
-from rewardstack.core.messages import is_conversation, last_text
+from rewardstack.core.messages import has_more_than_text, last_text
 from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import NO_OPTIONS, NO_REFERENCE, Request, Score
 from rewardstack.settings import default_reward_type
 from rewardstack_verifier.transcript import AUTO, NONE
 
-TRANSCRIPT = "transcript"
-"""The field of `extra_info` that says how to split a response into turns."""
 TEMPLATE_TOKENS = {
     "<|im_middle|>": "kimi",
     "<|im_start|>": "chatml",
@@ -232,7 +231,7 @@ class Columns:
     def _extra(self, prompt: Any, extra: Any, fields: Mapping[str, Any]) -> Any:
         question = prompt if isinstance(prompt, str) else last_text(prompt, "user")
         has_task = isinstance(extra, Mapping) and any(not is_missing(extra.get(name)) for name in TASKS)
-        conversation = {"messages": prompt} if _has_more(prompt) and not has_task else {}
+        conversation = {"messages": prompt} if has_more_than_text(prompt) and not has_task else {}
         options = merge_options(extra, {"question": question, **conversation, **self.extra_info})
         return merge_options(fields, options) if isinstance(options, Mapping) else options
 
@@ -246,10 +245,3 @@ class Columns:
         end = f"; {self.remedy}" if self.remedy else ""
         message = f"{argument}: there is no column {name!r}; {did_you_mean(name, columns)}{REMEDIES[argument]}{end}"
         raise RequestError(message, argument)
-
-
-def _has_more(prompt: Any) -> bool:
-    """Return whether a prompt has more than the text of one message, e.g. a system message or an image."""
-    if not is_conversation(prompt) or isinstance(prompt, Mapping):
-        return False
-    return len(prompt) > 1 or not isinstance(prompt[0].get("content"), str)

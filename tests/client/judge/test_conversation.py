@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rewardstack import Request, register_judge, score
+from rewardstack.core.messages import to_chat
 from rewardstack.errors import RequestError, RouteError
 from rewardstack.pipeline.items import read_request
 from rewardstack.routing.judges import parse_judge
 from rewardstack.score import Item
 from rewardstack.scorers.judge import check_named_judge
-from rewardstack.scorers.judge.conversation import ShownParts, View, read_shown_parts
+from rewardstack.scorers.judge.conversation import VIEWS, ShownParts, View, read_shown_parts
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.support.servers import FaultServer
 from tests.support.table import Table
 
+CASES = Path(__file__).resolve().parents[2] / "cases"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
-URL = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+BASE64 = base64.b64encode(PNG).decode()
+URL = f"data:image/png;base64,{BASE64}"
 OTHER_URL = URL.replace("image/png", "image/gif")
 TASK = [
     {"role": "system", "content": "You are a nurse. NEVER name doses."},
@@ -120,6 +125,38 @@ def test_traces(table: Table) -> None:
     assert "|tool| 400 mg |tool|" in harmony and "Take none." in harmony and "Hm." not in harmony
 
 
+def test_shapes_of_tool_calls(table: Table) -> None:
+    """Call and result are shown, whichever API's shape a trace has; the result is marked as the tool's words."""
+    user = {"role": "user", "content": "Weather in Oslo?"}
+    for case in json.loads((CASES / "tool_calls.json").read_text()):
+        responses: dict[str, tuple[Any, dict[str, Any]]] = {
+            "solution_str": (case["trace"], {"prompt": [user]}),
+            "messages": ("It is 7 degrees.", {"messages": [user, *case["trace"]]}),
+        }
+        for where, (response, extra) in responses.items():
+            with table.case(f"{case['name']} in {where}"):
+                found = shown(response, "full_trace", **extra)
+                turns = [(turn.role, turn.text) for turn in found.trace]
+                assert [role for role, _ in turns] == ["assistant", "tool", "assistant"]
+                assert all(mark in turns[0][1] for mark in ("[call", "weather", "Oslo-CALL"))
+                assert "7 RESULT" in turns[1][1] and turns[2][1] == "It is 7 degrees."
+                assert found.problem == "Weather in Oslo?"
+                assert shown(response, **extra).candidate == "It is 7 degrees."
+                assert to_chat(chat := to_chat(case["trace"])) is chat and to_chat([*chat]) == chat
+
+
+def test_parts_of_the_last_reply() -> None:
+    """An image in the last reply is shown, and a file makes the sample unscored, in each view."""
+    for view in VIEWS:
+        reply = {"role": "assistant", "content": [{"type": "text", "text": "See "}, {"type": "image", "image": URL}]}
+        found = shown([reply], view)
+        assert found.images == (URL,) and "See [image 1]" in found.candidate
+        reply["content"] = [{"type": "text", "text": "See "}, {"type": "file", "file": {}}]
+        with pytest.raises(RequestError, match="a part of the type 'file'"):
+            shown([reply], view)
+        assert "See [file, which is not shown]" in shown([reply], view, images=False).candidate
+
+
 def test_task_of_a_trace() -> None:
     """Without a task of its own, a trace's task is what comes before the policy's first turn."""
     found = shown("Take none.", "full_trace", messages=[TASK[1], *TRACE])
@@ -169,6 +206,11 @@ MALFORMED: dict[str, tuple[dict[str, Any], str, str]] = {
     "bytes of another kind": ({"images": [b"RAW"]}, "images", "expected PNG, JPEG, GIF or WebP"),
     "a URL": ({"images": ["http://169.254.169.254/x.png"]}, "images", "in the routes file has allow_image_urls = true"),
     "too many": ({"images": [URL] * 17}, "images", "17 images exceed the maximum of 16 for a judge"),
+    "a video": (
+        {"prompt": [{"role": "user", "content": [{"type": "video", "video": "x"}]}]},
+        "images",
+        "a part of the type 'video', which a judge cannot be shown; send its content as text, or set images = false",
+    ),
     "no content": (
         {"prompt": [{"role": "user", "content": [{"type": "image"}]}]},
         "images",
@@ -215,7 +257,17 @@ IMAGES: dict[str, tuple[dict[str, Any], list[str], str]] = {
         "See [image 1] here",
     ),
     "none": ({"prompt": parts({"type": "image"}), "images": False}, [], "See [image, which is not shown] here"),
-    "other media": ({"prompt": parts({"type": "video"})}, [], "See [video, which is not shown] here"),
+    "other media": ({"prompt": parts({"type": "video"}), "images": False}, [], "See [video, which is not shown] here"),
+    "anthropic": (
+        {"prompt": parts({"type": "image", "source": {"media_type": "image/png", "data": BASE64}})},
+        [URL],
+        "See [image 1] here",
+    ),
+    "gemini": (
+        {"prompt": {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": BASE64}}]}},
+        [URL],
+        "[image 1]",
+    ),
 }
 
 

@@ -44,7 +44,7 @@ ROW: Any = ("gsm8k", "#### 1", "1", {"cache_enabled": False})
 EXTRA = {"data_source": "gsm8k", "extra_info": ROW[3]}
 SAMPLE = SimpleNamespace(index=1, prompt="p", response="#### 1", label="1", metadata=ROW[3])
 TASK: Any = SimpleNamespace(data_source="gsm8k", answer="1", prompt_text="p", extra_info=ROW[3])
-TRACE: Any = SimpleNamespace(last_reply="#### 1", info={})
+TRACE: Any = SimpleNamespace(branches=[], last_reply="#### 1", info={})
 RM = SimpleNamespace(rm_type="gsm8k")
 Call = Callable[[], Any]
 

@@ -159,6 +159,17 @@ def trl_messages_by_a_helper(completions, **kwargs):
 
 
 @reward_function
+def trl_calls(completions, messages, **kwargs):
+    calls = [sum(len(message.get("tool_calls") or ()) for message in completion) for completion in completions]
+    return [got(calls=calls, completions=completions, messages=messages)]
+
+
+@reward_function
+def all_turns(response, raw_response, messages):
+    return got(response=response, raw_response=raw_response, messages=messages)
+
+
+@reward_function
 class SwiftReward:
     """A class, as ms-swift's users write them."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from operator import add
 from typing import Any, Literal, NamedTuple
 
 from rewardstack.core.fields import Fields, field_error
-from rewardstack.core.json_types import plain
-from rewardstack.core.messages import TEXTS, is_conversation
+from rewardstack.core.json_types import is_list, plain
+from rewardstack.core.messages import TEXTS, Chat, is_conversation, last_message, to_chat
 from rewardstack.score import Item
 from rewardstack.scorers.judge.fences import Fenced, fence
 from rewardstack.scorers.judge.images import IMAGE_MARK, IMAGES, ImageReader
@@ -25,8 +26,6 @@ TASK_FIELDS = ("problem", "prompt", MESSAGES, "question")
 """Fields of `extra_info` that may contain the task; the first match is used."""
 REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 """Fields of a message that may contain the reasoning."""
-IMAGE_PARTS = ("image_url", "image", "input_image")
-"""Types of message parts with an image."""
 ROLES = {"system": "System", "developer": "System", "user": "User", "assistant": "Assistant", "model": "Assistant"}
 """Display names of roles in the prompt; any other role is shown as tool output."""
 
@@ -37,7 +36,7 @@ class Turn(NamedTuple):
     Args:
         role: the role in lower case; `tool` for tool output and unknown roles.
         text: the text, with a placeholder for each image.
-        images: the message parts with images.
+        images: the message parts that are not texts.
     """
 
     role: str
@@ -104,8 +103,11 @@ def read_shown_parts(item: Item, view: View, *, hide: bool, allow_urls: bool) ->
         task = _turns_before(
             messages, _select_trace(item, messages, (), hide=hide) if view == "full_trace" else messages[-1:]
         )
-    trace = _select_trace(item, messages, task, hide=hide) if view == "full_trace" else ()
-    trace = trace if len(trace) > 1 else ()
+    if view == "full_trace":
+        trace = _select_trace(item, messages, task, hide=hide)
+    else:
+        trace = _last_message_turns(item, hide=hide)
+    trace = trace if len(trace) > 1 or any(turn.images for turn in trace) else ()
     urls: tuple[str, ...] = ()
     if task or trace or IMAGES in item.extra:
         images = ImageReader(item.extra, allow_urls=allow_urls)
@@ -144,21 +146,17 @@ def read_task(extra: Mapping[str, Any], *, hide: bool = True) -> tuple[str, Turn
 
 def _ends_before_reply(messages: Any) -> bool:
     """Return whether `messages` is a conversation that ends with a user or system turn."""
-    if not is_conversation(messages):
-        return False
-    last = messages[-1] if isinstance(messages, list) else messages
-    return ROLES.get(str(last["role"]).lower()) in ("User", "System")
+    last = to_chat(messages)[-1:] if is_conversation(messages) else []
+    return any(ROLES.get(message["role"]) in ("User", "System") for message in last)
 
 
 def _parse_turns(value: Any, name: str, *, hide: bool) -> Turns:
     """Return the turns of chat messages, without empty turns; raise RequestError if `value` is not chat messages."""
-    messages = plain(value)
-    if not messages and (messages is None or isinstance(messages, list)):
+    if value is None or (is_list(plain(value)) and len(value) == 0):
         return ()
-    if not is_conversation(messages):
+    if not isinstance(value, Chat) and not is_conversation(value):
         raise field_error(name, "expected chat messages: a list of {'role': …, 'content': …}")
-    messages = [messages] if isinstance(messages, dict) else messages
-    turns = (_parse_turn(one, f"{name}[{index}]", hide=hide) for index, one in enumerate(messages, 1))
+    turns = (_parse_turn(one, f"{name}[{index}]", hide=hide) for index, one in enumerate(to_chat(value), 1))
     return tuple(turn for turn in turns if turn.text and not (hide and turn.role == REASONING))
 
 
@@ -166,7 +164,7 @@ def _parse_turn(message: Mapping[str, Any], location: str, *, hide: bool) -> Tur
     """Return a message as a turn: its reasoning unless `hide`, its text, and its tool calls.
 
     Args:
-        message: the message.
+        message: the message, from `to_chat`.
         location: the field and number of the message, for errors, such as `messages[2]`.
         hide: whether to omit the policy's reasoning.
 
@@ -181,7 +179,7 @@ def _parse_turn(message: Mapping[str, Any], location: str, *, hide: bool) -> Tur
         raise field_error(
             location.partition("[")[0], f"the content of {location} is neither a text nor a list of parts"
         )
-    images = [part for part in parts if isinstance(part, dict) and part.get("type") in IMAGE_PARTS]
+    images = [part for part in parts if _is_marked(part)]
     text = "".join(map(_part_text, parts))
     text = without_reasoning(text).strip() if hide and role == ASSISTANT else text
     reasoning = next((message[name] for name in REASONING_FIELDS if isinstance(message.get(name), str)), "")
@@ -192,13 +190,16 @@ def _parse_turn(message: Mapping[str, Any], location: str, *, hide: bool) -> Tur
 
 
 def _part_text(part: Any) -> str:
-    """Return the text of a message part; `IMAGE_MARK` for an image. The mark is removed from texts that contain it."""
-    if isinstance(part, str):
-        return part.replace(IMAGE_MARK, "")
-    kind = part.get("type", "text") if isinstance(part, dict) else type(part).__name__
-    if kind in TEXTS:
-        return str(part.get("text") or "").replace(IMAGE_MARK, "")
-    return IMAGE_MARK if kind in IMAGE_PARTS else f"[{kind}, which is not shown]"
+    """Return the text of a message part; `IMAGE_MARK` for any other. The mark is removed from texts that contain it."""
+    if _is_marked(part):
+        return IMAGE_MARK
+    text = part if isinstance(part, str) else str(part.get("text") or "")
+    return text.replace(IMAGE_MARK, "")
+
+
+def _is_marked(part: Any) -> bool:
+    """Return whether a message part is not a text, so that `ImageReader` has to show or refuse it."""
+    return not isinstance(part, str) and not (isinstance(part, dict) and part.get("type", "text") in TEXTS)
 
 
 def _format_reasoning(text: str) -> str:
@@ -210,7 +211,7 @@ def _format_call(call: Any) -> str:
     function = call.get("function", call) if isinstance(call, dict) else {}
     function = function if isinstance(function, dict) else {}
     arguments = function.get("arguments", "")
-    shown = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    shown = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
     return f"[call {function.get('name', '')}({shown})]"
 
 
@@ -235,7 +236,8 @@ def _select_trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Tu
     `messages` does not start with the task, take all turns from the policy's first turn on. If the last reply is not
     empty, and these turns do not end with it, append it.
     """
-    if item.messages is not None and len(turns := _parse_response(item, hide=hide)) > 1:
+    turns = _parse_response(item, hide=hide) if item.messages is not None else ()
+    if len(turns) > 1 or any(turn.images for turn in turns):
         return turns
     if task and messages[: len(task)] == task:
         turns = messages[len(task) :]
@@ -243,6 +245,12 @@ def _select_trace(item: Item, messages: Turns, task: Turns, *, hide: bool) -> Tu
         turns = messages[next((index for index, turn in enumerate(messages) if turn.is_policy), len(messages)) :]
     last = _last_reply(item, hide=hide).strip()
     return turns if not last or (turns and turns[-1].text.strip() == last) else (*turns, Turn(ASSISTANT, last))
+
+
+def _last_message_turns(item: Item, *, hide: bool) -> Turns:
+    """Return the last message of the policy as a turn; nothing if the response is a string."""
+    last = last_message(item.messages, ASSISTANT) if isinstance(item.messages, Chat) else None
+    return () if last is None else _parse_turns(Chat([last]), "solution_str", hide=hide)
 
 
 def _turns_before(messages: Turns, trace: Turns) -> Turns:
@@ -271,10 +279,9 @@ def _last_reply(item: Item, *, hide: bool) -> str:
 
 def _number_images(turn: Turn, images: ImageReader) -> Turn:
     """Add the turn's images to `images`, and write the number of each image into the text of the turn."""
-    text = turn.text
-    for image in turn.images:
-        text = text.replace(IMAGE_MARK, images.add(image), 1)
-    return turn._replace(text=text, images=())
+    first, *rest = turn.text.split(IMAGE_MARK)
+    labels = [images.add(image) for image in turn.images]
+    return turn._replace(text=first + "".join(map(add, labels, rest)), images=())
 
 
 def _to_messages(turns: Turns) -> list[dict[str, str]]:

@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any
 
-from rewardstack.core.fields import Fields, field_error
+from rewardstack.core.fields import LONGEST, Fields, field_error
 
 IMAGES = "images"
+IMAGE_PARTS = ("image_url", "image", "input_image")
+"""Types of message parts with an image."""
 IMAGE_MARK = "\ufffc"
-"""Placeholder for an image in the text of a turn, until the image has a number."""
+"""Placeholder for a part that is not a text in the text of a turn, until the part has a label."""
 MAX_IMAGES = 16
 """Maximum number of images of a sample."""
 MAX_CHARACTERS = 20_000_000
@@ -43,17 +45,23 @@ class ImageReader:
         self._allow_urls = allow_urls
         self._urls: list[str] = []
 
-    def add(self, part: Mapping[str, Any]) -> str:
+    def add(self, part: Any) -> str:
         """Add the image of a message part; if the part has no image data, add the next image in `images`.
 
         Returns:
             The label for the text, such as `[image 1]`. If `images` is false, nothing is added, and the label says so.
 
         Raises:
-            RequestError: the image is invalid, or `images` has no more images.
+            RequestError: the part is no image (a file, a video, or of an unknown type), the image is invalid, or
+                `images` has no more images.
         """
+        kind = str(part.get("type")) if isinstance(part, dict) else type(part).__name__
+        kind = "image" if kind in IMAGE_PARTS else kind[:LONGEST]
         if self._is_off:
-            return "[image, which is not shown]"
+            return f"[{kind}, which is not shown]"
+        if kind != "image":
+            why = f"a message has a part of the type {kind!r}, which a judge cannot be shown"
+            raise field_error(IMAGES, f"{why}; send its content as text, or set images = false to send only the text")
         source: Any = part
         if all(part.get(name) is None for name in SOURCES):
             if not self._pending:

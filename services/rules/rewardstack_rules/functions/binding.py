@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rewardstack.core.messages import last_text
+from rewardstack.core.messages import WHOLE_RESPONSE, Chat, Message, is_conversation, last_text, response_text, to_chat
 from rewardstack.core.misspellings import SUGGESTION_SIMILARITY, find_closest
 from rewardstack.core.wire import is_server_field
 from rewardstack.errors import RouteError
@@ -26,10 +26,12 @@ from rewardstack_rules.functions.unavailable import Unavailable, slime_sample
 Evaluate = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
 """A bound reward function: a function of a response, its references and `extra_info` that returns an outcome."""
 
-RESPONSE = frozenset({"response", "solution_str", "completion", "predict_str", "model_output"})
+RESPONSE = frozenset({"response", "solution_str", "completion", "predict_str", "model_output", "raw_response"})
 RESPONSE_LISTS = frozenset({"responses", "solution_strs", "completions", "queries"})
 """Names for a list of responses. A function with both `queries` and `prompts` is written for OpenRLHF. It expects that
 each query is the prompt and the response as one text (see `_query`)."""
+WITH_TURNS = frozenset({"completion", "completions", "queries", "messages", "raw_response"})
+"""Names of parameters that get all turns of the response."""
 REFERENCE = ("reference", "ground_truth", "golden_response", "solution", "answer", "label")
 REFERENCE_LISTS = tuple(f"{name}s" for name in REFERENCE)
 PROMPT_FIELDS = ("prompt", "problem", "question")
@@ -108,6 +110,7 @@ class _Binder:
         self._is_trl = "completions" in names and self._is_batch
         # verl passes everything by keyword, so **kwargs gets the arguments that have no parameter.
         self._is_verl = "solution_str" in names and self._has_kwargs
+        self._reads_turns = bool(names & WITH_TURNS)
         self._reads_source = bool(names & {"data_source", "data_sources"}) or self._is_verl
 
     def bind(self, title: str) -> BoundFunction:
@@ -124,6 +127,7 @@ class _Binder:
             _forms(self._function) if self._names & {"completion", "completions"} else (False,),
             code_folder(self._function),
             title,
+            self._reads_turns,
         )
         references = [parameter for parameter in named if parameter.name in (*REFERENCE, *REFERENCE_LISTS)]
         # verl and TRL pass the reference to every function, so the function may read it from **kwargs.
@@ -202,8 +206,8 @@ class _Binder:
             return _extra_info_without_source
         if name == "prompts" and "queries" in self._names:
             return _openrlhf_prompt
-        if name == "queries" and "prompts" in self._names:
-            return _query
+        if name == "queries":
+            return _query if "prompts" in self._names else _raw_text
         return SLIME_GETTERS.get(name) or GETTERS[name]
 
     def _required(self, named: Sequence[SignatureParameter]) -> dict[str, Sequence[str]]:
@@ -220,12 +224,14 @@ class _Binder:
         Args:
             named: the fields that are parameters of the function.
         """
-        sources = ["data_source"] if self._reads_source else []
+        sources = [*(["data_source"] if self._reads_source else ()), *([WHOLE_RESPONSE] if self._reads_turns else ())]
         if self._has_kwargs or self._is_slime or self._names & {"extra_info", "extra_infos"}:
             return ("*", *filter(is_server_field, named), *sources)
         prompts: Sequence[str] = ()
         if self._names & {"prompt", "prompts"}:
             prompts = PROMPT_FIELDS[:1] if "queries" in self._names else PROMPT_FIELDS
+        if "messages" in self._names:
+            prompts = ("messages", *PROMPT_FIELDS)
         return tuple(dict.fromkeys((*named, *prompts, *sources, *sorted(self._names & UNAVAILABLE))))
 
     def _trainer_keywords(self) -> dict[str, Getter]:
@@ -270,7 +276,28 @@ def _forms(function: Callable[..., Any]) -> tuple[bool, bool]:
 
 
 def _completion(sample: Sample) -> Any:
-    return [{"role": "assistant", "content": sample.response}] if sample.messages else sample.response
+    """Return all turns: as chat messages, or as the text that the trainer sent."""
+    if sample.messages:
+        return [{**turn} for turn in sample.turns]
+    return _raw_text(sample) if len(sample.turns) > 1 else sample.response
+
+
+def _raw(sample: Sample) -> Any:
+    return [*sample.raw] if isinstance(sample.raw, list) else sample.raw
+
+
+def _raw_text(sample: Sample) -> str:
+    """Return the response as the trainer sent it, with all turns and tokens; of chat messages, the last reply."""
+    return sample.raw if isinstance(sample.raw, str) else sample.response
+
+
+def _messages(sample: Sample) -> list[Message]:
+    """Return the task and all turns of the response as chat messages; `extra_info.messages` may already have them."""
+    given = sample.extra.get("messages")
+    prompt = _prompt(sample._replace(messages=True)) if given is None else given
+    task = to_chat(prompt) if is_conversation(prompt) else Chat()
+    is_complete = bool(task) and task[-1]["role"] == "assistant" and response_text(task) == sample.response
+    return [{**turn} for turn in (*task, *(() if is_complete else sample.turns))]
 
 
 def _response(sample: Sample) -> str:
@@ -293,7 +320,7 @@ def _openrlhf_prompt(sample: Sample) -> str:
 
 def _query(sample: Sample) -> str:
     """Return the prompt and the response as one text, from which OpenRLHF's functions cut off the prompt."""
-    return _openrlhf_prompt(sample) + sample.response
+    return _openrlhf_prompt(sample) + _raw_text(sample)
 
 
 def _data_source(sample: Sample) -> Any:
@@ -361,6 +388,8 @@ def _collect_kwargs(
 GETTERS: Mapping[str, Getter] = {
     **dict.fromkeys((*RESPONSE, *RESPONSE_LISTS), _response),
     **dict.fromkeys(("completion", "completions"), _completion),
+    "raw_response": _raw,
+    "messages": _messages,
     **dict.fromkeys((*REFERENCE, *REFERENCE_LISTS), _reference),
     **dict.fromkeys(("prompt", "prompts"), _prompt),
     **dict.fromkeys(("data_source", "data_sources"), _data_source),

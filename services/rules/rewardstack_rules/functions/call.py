@@ -13,10 +13,15 @@ from functools import lru_cache, partial
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from rewardstack.cache.key import TRANSCRIPT
+from rewardstack.core.messages import WHOLE_RESPONSE, Chat, to_chat
 from rewardstack.errors import RequestError
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 from rewardstack_rules.functions.results import as_outcome
+from rewardstack_verifier.transcript import ASSISTANT, AUTO, REASONING, split_turns
 
+MESSAGE_FIELDS = frozenset({"content", "role", "tool_calls"})
+"""Fields of chat messages: a function whose code has one of these as a constant seems to read messages."""
 ABSENT: Any = object()
 """Placeholder for a parameter's value if the sample has none."""
 _WRONG_FORM = re.compile(
@@ -33,12 +38,16 @@ class Sample(NamedTuple):
         response: the policy's text.
         reference: one of the sample's references; None if it has none.
         extra: the sample's `extra_info`.
+        raw: the response as the trainer sent it: a string with all turns and their tokens, or chat messages.
+        turns: all turns of the response as chat messages. They end with the last assistant turn if `raw` is a string.
         messages: whether completions and prompts are passed as chat messages, not as text.
     """
 
     response: str
     reference: str | None
     extra: Mapping[str, Any]
+    raw: Any = ""
+    turns: Chat = Chat()
     messages: bool = False
 
 
@@ -78,6 +87,8 @@ class Call:
             attempt, if any, happens only if the first fails because the function expects the other form.
         folder: folder of the function's code; empty if it has no Python code.
         title: the function's name for messages, with its file and line; empty for a built-in function.
+        reads_turns: whether the function reads all turns; `extra` then has the response as `WHOLE_RESPONSE`, unless it
+            has only one turn.
     """
 
     function: Callable[..., Any]
@@ -87,6 +98,7 @@ class Call:
     forms: Sequence[bool] = (False,)
     folder: str = ""
     title: str = ""
+    reads_turns: bool = False
 
     def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         """Call the function for each reference, and return the outcome with the highest value.
@@ -104,7 +116,13 @@ class Call:
                 hint = f", but {self.title} requires it; {remedy}" if self.title else ""
                 reason = f"extra_info.{name} is missing{hint}"
                 return Outcome(None, reason, field=f"extra_info.{name}")
-        outcomes = [self._attempt(Sample(response, reference, extra)) for reference in references or (None,)]
+        sample = Sample(response, None, extra, response)
+        if self.reads_turns:
+            raw = extra.get(WHOLE_RESPONSE, response)
+            turns = read_turns(response, raw, extra.get(TRANSCRIPT, AUTO))
+            extra = {name: value for name, value in extra.items() if name not in (WHOLE_RESPONSE, TRANSCRIPT)}
+            sample = Sample(response, None, extra, raw, turns)
+        outcomes = [self._attempt(sample._replace(reference=reference)) for reference in references or (None,)]
         if len(outcomes) == 1:
             return outcomes[0]
         return max(outcomes, key=lambda outcome: -math.inf if outcome.value is None else outcome.value)
@@ -170,6 +188,32 @@ def _event_loop() -> asyncio.AbstractEventLoop:
     return asyncio.new_event_loop()
 
 
+def read_turns(response: str, raw: Any, transcript: str) -> Chat:
+    """Return all turns of a response as chat messages.
+
+    Args:
+        response: the last assistant turn.
+        raw: the whole response: chat messages, which are returned, or a string, which is split.
+        transcript: how to split it; see `split_turns`.
+    """
+    if not isinstance(raw, str):
+        return to_chat(raw)
+    chat, reasoning = Chat(), ""
+    for role, text in split_turns(raw, transcript).turns if raw != response else ():
+        if role == REASONING:
+            reasoning = text
+        elif role == ASSISTANT:
+            chat.append({"role": role, "content": text, **({"reasoning_content": reasoning} if reasoning else {})})
+            reasoning = ""
+        else:
+            chat.append({"role": role if role in ("user", "system", "developer") else "tool", "content": text})
+    if chat and chat[-1]["role"] == ASSISTANT and chat[-1]["content"] == response.strip():
+        chat[-1]["content"] = response
+    else:
+        chat.append({"role": ASSISTANT, "content": response})
+    return chat
+
+
 def get_code(function: Any) -> CodeType | None:
     """Return the code object of a callable; None if it is not written in Python."""
     found = _python_function(function)
@@ -191,7 +235,7 @@ def without_partial(function: Any) -> Any:
 
 
 def reads_messages(function: Any) -> bool:
-    """Return whether a function seems to read chat messages: its code contains the constant "content".
+    """Return whether a function seems to read chat messages: its code contains a constant of `MESSAGE_FIELDS`.
 
     Functions of the same module that it calls are searched, too.
     """
@@ -202,7 +246,7 @@ def reads_messages(function: Any) -> bool:
             continue
         seen.add(current)
         codes = [*_nested_codes(current.__code__)]
-        if any("content" in code.co_consts for code in codes):
+        if any(MESSAGE_FIELDS.intersection(_names(code)) for code in codes):
             return True
         module = current.__module__
         called = (current.__globals__.get(name) for code in codes for name in code.co_names)
@@ -214,6 +258,10 @@ def code_folder(function: Any) -> str:
     """Return the folder of a function's code, with a trailing separator; empty if it has no Python code."""
     code = get_code(function)
     return "" if code is None else os.path.join(os.path.dirname(os.path.abspath(code.co_filename)), "")
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    return (constant for constant in code.co_consts if isinstance(constant, str))
 
 
 def _nested_codes(code: CodeType) -> Iterator[CodeType]:

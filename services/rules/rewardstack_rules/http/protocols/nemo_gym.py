@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
-from rewardstack.score import Score
+from rewardstack.core.json_types import TOO_DEEP, is_deep
+from rewardstack.core.messages import Chat, has_more_than_text, last_message, last_text, to_chat
+from rewardstack.score import Request, Score
 from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.protocols import nemo_gym_metrics
 from rewardstack_rules.http.protocols.body import json_type, read_field, read_object, refuse_misspelled
-from rewardstack_rules.http.protocols.messages import last_user_text, text_of
 from rewardstack_rules.http.protocols.scoring import (
     drop_server_fields,
     get_source,
@@ -64,14 +66,7 @@ def verify() -> Response:
     refuse_misspelled(body, ("reward_type",))
     fields = {name: value for name, value in body.items() if name not in REPLY_FIELDS}
     _check_json(fields)
-    parameters = read_field(body, "responses_create_params", dict)
-    response = _output_text(read_field(body, "response", dict))
-    golden = next((fields[name] for name in REFERENCE_FIELDS if fields.get(name) is not None), _unit_tests(fields))
-    extra = drop_server_fields(
-        {name: value for name, value in fields.items() if name not in (*NOT_EXTRA, *REFERENCE_FIELDS)}
-    )
-    prompt = fields.get("question") or last_user_text(parameters.get("input"))
-    [score] = score_samples([make_sample(get_source(body), prompt, response, golden, extra)])
+    [score] = score_samples([_sample(body, fields)])
     reply = {**fields, "reward": reward_value(score), **_failure_fields(score)}
     return jsonify(reply) if score.status == "failed" else reply_without_rewards([score]) or jsonify(reply)
 
@@ -80,6 +75,37 @@ def verify() -> Response:
 def aggregate_metrics() -> Response:
     """Reply with statistics of many verified responses, which the collector logs after its rollouts."""
     return jsonify(nemo_gym_metrics.aggregate(read_field(read_object(), "verify_responses", list)))
+
+
+def _sample(body: Mapping[str, Any], fields: Mapping[str, Any]) -> Request:
+    """Return the sample in a body; `fields` are the body without the fields of an earlier reply."""
+    parameters = read_field(body, "responses_create_params", dict)
+    response = _read_output(read_field(body, "response", dict))
+    golden = next((fields[name] for name in REFERENCE_FIELDS if fields.get(name) is not None), _unit_tests(fields))
+    extra = drop_server_fields(
+        {name: value for name, value in fields.items() if name not in (*NOT_EXTRA, *REFERENCE_FIELDS)}
+    )
+    task = _read_task(parameters)
+    question = fields.get("question") or (task if isinstance(task, str) else last_text(task, "user"))
+    sample = make_sample(get_source(body), question, response, golden, extra)
+    if not has_more_than_text(task):
+        return sample
+    # As from TRL: a judge reads the whole conversation, a function's parameter `prompt` the question.
+    known = {name: value for name, value in (sample.extra_info or {}).items() if name != "prompt"}
+    return replace(sample, extra_info={**known, "question": question, "messages": task})
+
+
+def _read_task(parameters: Mapping[str, Any]) -> str | Chat:
+    """Return the task: `input`, a text or messages, after the system message `instructions`, if there is one."""
+    task, instructions = parameters.get("input"), parameters.get("instructions")
+    if is_deep(task):
+        raise ApiError(400, TOO_DEEP, "responses_create_params.input")
+    if isinstance(task, str):
+        task = {"role": "user", "content": task} if instructions else task
+    if isinstance(task, str):
+        return task
+    system = [{"role": "system", "content": instructions}] if instructions else []
+    return Chat([*system, *to_chat(task)])
 
 
 def _unit_tests(body: Mapping[str, Any]) -> Any:
@@ -102,16 +128,17 @@ def _failure_fields(score: Score) -> dict[str, Any]:
     return {}
 
 
-def _output_text(response: Mapping[str, Any]) -> str:
-    """Return the texts of the policy's messages in the output, one per line. Reasoning and tool calls are omitted."""
-    texts = []
-    for at, item in enumerate(read_field(response, "output", list, "response.")):
+def _read_output(response: Mapping[str, Any]) -> Any:
+    """Return the policy's turns, calls of tools and their results as messages; empty if the policy said nothing."""
+    output = read_field(response, "output", list, "response.")
+    for at, item in enumerate(output):
         if not isinstance(item, dict):
             where = f"response.output[{at}]"
             raise ApiError(400, f"{where} must be an object, got {json_type(item)}", where)
-        if item.get("type", "message") == "message" and item.get("role", "assistant") == "assistant":
-            texts.append(text_of(item.get("content")))
-    return "\n".join(texts)
+    if is_deep(output):
+        raise ApiError(400, TOO_DEEP, "response.output")
+    chat = to_chat(output)
+    return chat if last_message(chat, "assistant") else ""
 
 
 def _check_json(body: Mapping[str, Any]) -> None:

@@ -12,13 +12,13 @@ from typing import Any
 from flask import Response, g, jsonify, request
 
 from rewardstack.core.deadline import HEADER, read_header
+from rewardstack.core.messages import last_text
 from rewardstack.core.steps import Explanation
 from rewardstack.core.wire import SERVER_FIELD_ERROR, is_server_field
 from rewardstack.score import Request, Score
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.body import json_type, refuse_misspelled
-from rewardstack_rules.http.protocols.messages import last_user_text
 from rewardstack_rules.http.waiting import client_is_there, waiting_requests
 from rewardstack_rules.scoring.cancellation import always_wanted
 
@@ -82,11 +82,12 @@ def make_sample(
     Args:
         source: the `data_source`, from `get_source`.
         prompt: a text or messages; reward functions get it as `prompt`.
-        response: the policy's text.
+        response: the policy's text or messages.
         golden: the reference or references; None, or empty as OpenRLHF sends it, if there are none.
         extra: additional fields for reward functions.
     """
-    if golden in (None, "", []) and (text := last_user_text(prompt)) is not None:
+    text = prompt if isinstance(prompt, str) else last_text(prompt, "user")
+    if golden in (None, "", []) and text is not None:
         golden = context().golden.find(text)
     return Request(source, response, golden, {**(extra or {}), "prompt": prompt})
 
