@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,6 +138,22 @@ def test_none(rewards: Any, table: Table) -> None:
         with table.case(text):
             assert rewards([{**item, "extra_info": {"transcript": "none"}}, item])[0] == 1.0
             assert rewards([item, item])[0] == 0.0
+
+
+def test_where_it_is_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A sample's `transcript` precedes that of its route, which precedes the server's."""
+    text = "41<|im_end|>\n<|im_start|>assistant\n42"
+    (routes := tmp_path / "routes.json").write_text(
+        json.dumps({"routes": {"split": {"route": "exact_match", "transcript": "chatml"}, "plain": "exact_match"}})
+    )
+    monkeypatch.setenv("REWARDSTACK_ROUTES", str(routes))
+    monkeypatch.setenv("REWARDSTACK_TRANSCRIPT", "none")
+    client = create_app(Settings.from_env({})).test_client()
+    asked = [("plain", {}), ("split", {}), ("split", {"transcript": "none"}), ("plain", {"transcript": "auto"})]
+    sample = {"solution_str": text, "ground_truth": "42"}
+    items = [{**sample, "data_source": route, "extra_info": extra} for route, extra in asked]
+    values = [score["value"] for score in client.post("/v1/score", json={"items": items}).get_json()["scores"]]
+    assert values == [0.0, 1.0, 0.0, 1.0]
 
 
 def test_unknown_family() -> None:
