@@ -1,4 +1,4 @@
-"""Run real reward servers with the same command as users do."""
+"""Run real reward servers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import requests
 
 from rewardstack.settings import DEFAULTS as CLIENT_DEFAULTS
 from rewardstack_rules.settings import DEFAULTS
+from tests.support.forked import Forked
 from tests.support.servers import Redis, free_port
 
 HERE = Path(__file__).parent
@@ -53,6 +54,7 @@ class RewardServer:
         arguments: arguments of the command, except host and port.
         command: module of `rewardstack_rules` to run, or the path of a script.
         cwd: working folder; None for that of the test.
+        fresh: whether to run a module in a new interpreter, as users do, instead of a fork.
         variables: environment variables.
     """
 
@@ -62,16 +64,22 @@ class RewardServer:
         *arguments: str,
         command: str | Path = "run_reward_server",
         cwd: Path | None = None,
+        fresh: bool = False,
         **variables: Any,
     ) -> None:
         self.url = f"http://127.0.0.1:{(port := free_port())}"
         self.log = folder / f"server-{port}.log"
-        program = [str(command)] if isinstance(command, Path) else ["-m", f"rewardstack_rules.{command}"]
-        started = [sys.executable, *program, "--host", "127.0.0.1", *arguments, "--port", str(port)]
+        options = ["--host", "127.0.0.1", *arguments, "--port", str(port)]
+        environment = clean_environment(**variables)
+        self.process: subprocess.Popen[bytes] | Forked
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                started, stdout=log, stderr=log, cwd=cwd, env=clean_environment(**variables)
-            )
+            if fresh or isinstance(command, Path):
+                program = [str(command)] if isinstance(command, Path) else ["-m", f"rewardstack_rules.{command}"]
+                started = [sys.executable, *program, *options]
+                self.process = subprocess.Popen(started, stdout=log, stderr=log, cwd=cwd, env=environment)
+            else:
+                module = f"rewardstack_rules.{command}"
+                self.process = Forked(module, options, stdout=log, stderr=log, cwd=cwd, env=environment)
 
     def wait_until_ready(self) -> None:
         """Return when its log says that it runs."""

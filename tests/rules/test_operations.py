@@ -40,7 +40,7 @@ Start = Callable[..., RewardServer]
 def workers(server: RewardServer) -> list[int]:
     """Process ids of gunicorn's workers."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
-    return [pid for pid in map(int, children) if b"gunicorn" in command_of(pid)]
+    return [pid for pid in map(int, children) if b"isolation.supervisor" not in command_of(pid)]
 
 
 def command_of(pid: int) -> bytes:
@@ -95,7 +95,7 @@ def test_stop_in_flight(
     temporary = tmp_path_factory.mktemp("t")  # a short path, because isolated processes keep their sockets in it
     body = f"    pathlib.Path({str(begun := tmp_path / 'begun')!r}).touch()\n    time.sleep(1)\n    return 1.0\n"
     (mine := tmp_path / "mine.py").write_text(SOURCE + body)
-    server = start(*arguments, REWARD_FUNCTIONS=mine, TMPDIR=temporary, VERIFY_TIMEOUT=60)
+    server = start(*arguments, fresh=True, REWARD_FUNCTIONS=mine, TMPDIR=temporary, VERIFY_TIMEOUT=60)
     eventually(lambda: len([*temporary.iterdir()]) == 2)  # isolated processes of both kinds
 
     with ThreadPoolExecutor() as pool:
@@ -166,7 +166,7 @@ def test_unix_socket(start: Start, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["run_reward_server", "reward_server"])
 def test_single_process(start: Start, command: str) -> None:
     """Without --workers one process serves, says when it is ready, and stops on SIGTERM."""
-    server = start("--reward-type", "example_coding", command=command)
+    server = start("--reward-type", "example_coding", command=command, fresh=True)
 
     reply = server.post("/get_reward", {"prompts": ["p"], "responses": ["import os"]})
 
