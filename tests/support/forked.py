@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -17,6 +16,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO
 
@@ -55,7 +55,7 @@ class Forked:
 
     def poll(self) -> int | None:
         """Return the exit status, or None while it runs."""
-        if self.returncode is None and select.select([self._status], [], [], 0)[0]:
+        if self.returncode is None and wait([self._status], 0):
             self.returncode = int(os.read(self._status, 16))
             os.close(self._status)
         return self.returncode
@@ -67,7 +67,7 @@ class Forked:
             subprocess.TimeoutExpired: it has not ended after so many seconds.
         """
         if self.returncode is None:
-            select.select([self._status], [], [], timeout)
+            wait([self._status], timeout)
         if (status := self.poll()) is None:
             raise subprocess.TimeoutExpired(f"fork {self.pid}", timeout or 0)
         return status
@@ -93,7 +93,7 @@ class _Parent:
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = subprocess.Popen([sys.executable, SCRIPT], stdin=theirs, stdout=subprocess.DEVNULL)
+            self._process = subprocess.Popen([sys.executable, SCRIPT], stdin=theirs.fileno(), stdout=subprocess.DEVNULL)
         atexit.register(self._end)
 
     def fork(self, command: bytes, files: Sequence[int]) -> int:

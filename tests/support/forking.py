@@ -27,8 +27,8 @@ def serve(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """Fork for every command until the tests' process ends. Return the command and its files in each fork."""
     running: dict[int, tuple[int, int]] = {}
     while True:
-        for ready in select.select([control, *running], [], [])[0]:
-            if ready is not control:
+        for ready in select.select([control.fileno(), *running], [], [])[0]:
+            if ready in running:
                 _report(ready, *running.pop(ready))
                 continue
             message, files, _, _ = socket.recv_fds(control, 2**20, 3)
