@@ -46,6 +46,14 @@ def clean_environment(**variables: Any) -> dict[str, str]:
     return kept | {name: str(value) for name, value in variables.items()}
 
 
+def command_of(pid: int) -> bytes:
+    """Return the command line of a process; nothing if it has just gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 class RewardServer:
     """A reward server in its own processes.
 
@@ -68,6 +76,7 @@ class RewardServer:
         **variables: Any,
     ) -> None:
         self.url = f"http://127.0.0.1:{(port := free_port())}"
+        self._workers = int(arguments[arguments.index("--workers") + 1]) if "--workers" in arguments else 0
         self.log = folder / f"server-{port}.log"
         options = ["--host", "127.0.0.1", *arguments, "--port", str(port)]
         environment = clean_environment(**variables)
@@ -82,9 +91,9 @@ class RewardServer:
                 self.process = Forked(module, options, stdout=log, stderr=log, cwd=cwd, env=environment)
 
     def wait_until_ready(self) -> None:
-        """Return when its log says that it runs."""
+        """Return when its log says that it runs, which the first worker does, and all its workers are there."""
         end = time.monotonic() + START_SECONDS
-        while "Running on" not in self.log.read_text():
+        while "Running on" not in self.log.read_text() or len(self.workers()) < self._workers:
             assert self.process.poll() is None and time.monotonic() < end, self.log.read_text()
             time.sleep(0.05)
 
@@ -109,6 +118,11 @@ class RewardServer:
     def processes(self) -> set[int]:
         """Return the ids of the server's child processes, which handle requests."""
         return {process.pid for process in psutil.Process(self.process.pid).children()}
+
+    def workers(self) -> list[int]:
+        """Return the process ids of gunicorn's workers."""
+        commands = {pid: command_of(pid) for pid in self.processes()}
+        return [pid for pid, command in commands.items() if command and b"isolation.supervisor" not in command]
 
     def stop(self) -> str:
         """Stop it with SIGTERM and return its log."""
