@@ -16,6 +16,7 @@ from rewardstack.cache import link, writer
 from rewardstack.core import event_loop
 from rewardstack.transport import endpoint
 from rewardstack_cli import provenance, run
+from tests.support.forked import Forked
 from tests.support.servers import Redis, free_port
 from tests.support.waiting import eventually
 
@@ -105,12 +106,9 @@ def reward_server(needs_process: None, tmp_path_factory: pytest.TempPathFactory)
     variables = {name: value for name, value in os.environ.items() if not name.startswith("REWARD")}
     arguments = ("--host", "127.0.0.1", "--port", str(port), "--workers", "2")
     log = tmp_path_factory.mktemp("reward_server") / "log"
-    with log.open("w") as file:
-        process = subprocess.Popen(
-            (sys.executable, "-m", "rewardstack_rules.run_reward_server", *arguments),
-            env={**variables, "PYTHONPATH": SOURCES, "REWARD_CACHE_ITEMS": "0"},
-            stderr=file,
-        )
+    with log.open("wb") as file:
+        environment = {**variables, "PYTHONPATH": SOURCES, "REWARD_CACHE_ITEMS": "0"}
+        process = Forked("rewardstack_rules.run_reward_server", arguments, env=environment, stderr=file)
     server = RewardServer(f"http://127.0.0.1:{port}")
     try:
         eventually(server.is_ready, lambda: f"the reward server does not start: {log.read_text()[-2000:]}", 200)

@@ -270,17 +270,11 @@ def test_boundary(needs_process: None) -> None:
 @pytest.mark.parametrize(
     ("setting", "program"), [("CODE_PYTHON", "/nonexistent/python"), ("CODE_CXX", "/nonexistent/g++")]
 )
-def test_wrong_program(needs_process: None, setting: str, program: str) -> None:
+def test_wrong_program(needs_process: None, tmp_path: Path, setting: str, program: str) -> None:
     """An interpreter or compiler that cannot be run is refused at the start, by its name."""
-    done = subprocess.run(
-        [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--port", str(free_port())],
-        env=clean_environment(CODE="on", **{setting: program}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode != 0 and f"{setting}: {program}" in done.stdout + done.stderr
+    variables: dict[str, Any] = {"CODE": "on", setting: program}
+    server = RewardServer(tmp_path, **variables)
+    assert server.process.wait(120) != 0 and f"{setting}: {program}" in server.log.read_text()
 
 
 @pytest.mark.nightly

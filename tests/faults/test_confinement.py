@@ -123,7 +123,8 @@ def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
     (data / "words").write_text("the operator's")
     files = f"{folder / 'attempts.py'}:{folder / 'confined.py'}"
     wider = {"REWARD_FUNCTIONS_FILES": data, "REWARD_FUNCTIONS_ALLOW": "sched_setaffinity"}
-    with running(folder, "--workers", "1", REWARD_FUNCTIONS=files, VERIFY_PROCESSES=1, **wider) as one:
+    variables = {"REWARD_FUNCTIONS": files, "VERIFY_PROCESSES": 1, **wider}
+    with running(folder, "--workers", "1", fresh=True, **variables) as one:
         yield one
 
 

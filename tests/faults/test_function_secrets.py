@@ -41,7 +41,8 @@ def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         (folder / f"{name}.py").write_text(FUNCTIONS.format(name=name, confined=confined))
     files = f"{folder / 'confined.py'}:{folder / 'unconfined.py'}"
     named = {"REWARD_FUNCTIONS_ENV": "MY_DATA", "MY_DATA": "the operator's"}
-    with running(folder, "--workers", "1", REWARD_FUNCTIONS=files, VERIFY_PROCESSES=1, **HOLDERS, **named) as one:
+    variables = {"REWARD_FUNCTIONS": files, "VERIFY_PROCESSES": 1, **HOLDERS, **named}
+    with running(folder, "--workers", "1", fresh=True, **variables) as one:
         yield one
 
 

@@ -18,7 +18,7 @@ import requests
 from rewardstack_rules.jobs import metrics as job_metrics
 from rewardstack_rules.metrics import cache as cache_metrics
 from tests.rules.conftest import RewardServer, clean_environment, running
-from tests.rules.test_operations import metric, workers
+from tests.rules.test_operations import metric
 from tests.support.jobs import Queue, Worker
 from tests.support.servers import Redis, free_port
 from tests.support.waiting import eventually
@@ -143,10 +143,10 @@ def test_in_progress_with_a_process_that_is_killed(server: RewardServer, gate: G
     """The requests of a killed process are no longer in progress."""
     threads = [in_background(partial(server.score, one)) for one in gate.samples(4)]
     eventually(lambda: told(server, IN_PROGRESS) == 4)
-    before = workers(server)
+    before = server.workers()
     for pid in before:
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: len(workers(server)) == 2 and not set(workers(server)) & set(before))
+    eventually(lambda: len(server.workers()) == 2 and not set(server.workers()) & set(before))
     for thread in threads:
         thread.join()
     eventually(lambda: told(server, IN_PROGRESS) == 0)

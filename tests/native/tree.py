@@ -18,7 +18,6 @@ COPIED = (
     *(".env", "Makefile", "client", "cli", "verifier", "constraints.txt", "examples", "helm", "services"),
     *(path.name for path in ROOT.glob("compose*.yaml")),
 )
-NOT_COPIED = shutil.ignore_patterns("__pycache__")
 COMMAND_SECONDS = 280
 PORTS = ("REWARD_PORT", "PAGE_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
 
@@ -43,7 +42,7 @@ class Tree:
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
-                shutil.copytree(source, path / name, ignore=NOT_COPIED)
+                shutil.copytree(source, path / name)  # with the bytecode, so that nothing is compiled again
             else:
                 shutil.copy(source, path / name)
 

@@ -1,4 +1,4 @@
-"""Run real reward servers with the same command as users do."""
+"""Run real reward servers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import requests
 
 from rewardstack.settings import DEFAULTS as CLIENT_DEFAULTS
 from rewardstack_rules.settings import DEFAULTS
+from tests.support.forked import Forked
 from tests.support.servers import Redis, free_port
 
 HERE = Path(__file__).parent
@@ -45,6 +46,14 @@ def clean_environment(**variables: Any) -> dict[str, str]:
     return kept | {name: str(value) for name, value in variables.items()}
 
 
+def command_of(pid: int) -> bytes:
+    """Return the command line of a process; nothing if it has just gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 class RewardServer:
     """A reward server in its own processes.
 
@@ -53,6 +62,7 @@ class RewardServer:
         arguments: arguments of the command, except host and port.
         command: module of `rewardstack_rules` to run, or the path of a script.
         cwd: working folder; None for that of the test.
+        fresh: whether to run a module in a new interpreter, as users do, instead of a fork.
         variables: environment variables.
     """
 
@@ -62,21 +72,28 @@ class RewardServer:
         *arguments: str,
         command: str | Path = "run_reward_server",
         cwd: Path | None = None,
+        fresh: bool = False,
         **variables: Any,
     ) -> None:
         self.url = f"http://127.0.0.1:{(port := free_port())}"
+        self._workers = int(arguments[arguments.index("--workers") + 1]) if "--workers" in arguments else 0
         self.log = folder / f"server-{port}.log"
-        program = [str(command)] if isinstance(command, Path) else ["-m", f"rewardstack_rules.{command}"]
-        started = [sys.executable, *program, "--host", "127.0.0.1", *arguments, "--port", str(port)]
+        options = ["--host", "127.0.0.1", *arguments, "--port", str(port)]
+        environment = clean_environment(**variables)
+        self.process: subprocess.Popen[bytes] | Forked
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                started, stdout=log, stderr=log, cwd=cwd, env=clean_environment(**variables)
-            )
+            if fresh or isinstance(command, Path):
+                program = [str(command)] if isinstance(command, Path) else ["-m", f"rewardstack_rules.{command}"]
+                started = [sys.executable, *program, *options]
+                self.process = subprocess.Popen(started, stdout=log, stderr=log, cwd=cwd, env=environment)
+            else:
+                module = f"rewardstack_rules.{command}"
+                self.process = Forked(module, options, stdout=log, stderr=log, cwd=cwd, env=environment)
 
     def wait_until_ready(self) -> None:
-        """Return when its log says that it runs."""
+        """Return when its log says that it runs, which the first worker does, and all its workers are there."""
         end = time.monotonic() + START_SECONDS
-        while "Running on" not in self.log.read_text():
+        while "Running on" not in self.log.read_text() or len(self.workers()) < self._workers:
             assert self.process.poll() is None and time.monotonic() < end, self.log.read_text()
             time.sleep(0.05)
 
@@ -101,6 +118,11 @@ class RewardServer:
     def processes(self) -> set[int]:
         """Return the ids of the server's child processes, which handle requests."""
         return {process.pid for process in psutil.Process(self.process.pid).children()}
+
+    def workers(self) -> list[int]:
+        """Return the process ids of gunicorn's workers."""
+        commands = {pid: command_of(pid) for pid in self.processes()}
+        return [pid for pid, command in commands.items() if command and b"isolation.supervisor" not in command]
 
     def stop(self) -> str:
         """Stop it with SIGTERM and return its log."""

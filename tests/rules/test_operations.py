@@ -37,20 +37,6 @@ def mine(response, reference=None):
 Start = Callable[..., RewardServer]
 
 
-def workers(server: RewardServer) -> list[int]:
-    """Process ids of gunicorn's workers."""
-    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
-    return [pid for pid in map(int, children) if b"gunicorn" in command_of(pid)]
-
-
-def command_of(pid: int) -> bytes:
-    """The command line of a process; empty where it has just gone."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return b""
-
-
 def metric(text: str, name: str) -> float:
     """The value of a metric, written with its labels; 0 where it is not there."""
     found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
@@ -72,10 +58,10 @@ def test_metrics_over_all_workers(start: Start) -> None:
         list(pool.map(lambda _: server.score(ITEM, ITEM), range(20)))
     server.score(ITEM | {"solution_str": None})
     server.get("/nothing-here")
-    before = workers(server)
+    before = server.workers()
     for pid in before:
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: len(workers(server)) == 2 and not set(workers(server)) & set(before))
+    eventually(lambda: len(server.workers()) == 2 and not set(server.workers()) & set(before))
 
     text = server.get("/metrics").text
 
@@ -95,7 +81,7 @@ def test_stop_in_flight(
     temporary = tmp_path_factory.mktemp("t")  # a short path, because isolated processes keep their sockets in it
     body = f"    pathlib.Path({str(begun := tmp_path / 'begun')!r}).touch()\n    time.sleep(1)\n    return 1.0\n"
     (mine := tmp_path / "mine.py").write_text(SOURCE + body)
-    server = start(*arguments, REWARD_FUNCTIONS=mine, TMPDIR=temporary, VERIFY_TIMEOUT=60)
+    server = start(*arguments, fresh=True, REWARD_FUNCTIONS=mine, TMPDIR=temporary, VERIFY_TIMEOUT=60)
     eventually(lambda: len([*temporary.iterdir()]) == 2)  # isolated processes of both kinds
 
     with ThreadPoolExecutor() as pool:
@@ -128,11 +114,11 @@ def test_reload(start: Start, tmp_path: Path) -> None:
     server = start("--workers", "1", REWARD_FUNCTIONS=mine)
     first = server.score(MINE)[0]["value"]
     mine.write_text(f"{SOURCE}    return 2.0\n")
-    [old] = workers(server)
+    [old] = server.workers()
 
     server.process.send_signal(signal.SIGHUP)
 
-    eventually(lambda: len(workers(server)) == 1 and old not in workers(server))
+    eventually(lambda: len(server.workers()) == 1 and old not in server.workers())
     assert (first, server.score(MINE)[0]["value"]) == (1.0, 2.0)
 
 
@@ -142,9 +128,9 @@ def test_changed_without_reload(start: Start, tmp_path: Path) -> None:
     (mine := tmp_path / "mine.py").write_text(f"{SOURCE}    return 1.0\n")
     server = start("--workers", "1", REWARD_FUNCTIONS=mine)
     mine.write_text(f"{SOURCE}    return 2.0\n")
-    [old] = workers(server)
+    [old] = server.workers()
     os.kill(old, signal.SIGKILL)
-    eventually(lambda: len(workers(server)) == 1 and old not in workers(server))
+    eventually(lambda: len(server.workers()) == 1 and old not in server.workers())
 
     [score] = server.score(MINE)
 
@@ -166,7 +152,7 @@ def test_unix_socket(start: Start, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["run_reward_server", "reward_server"])
 def test_single_process(start: Start, command: str) -> None:
     """Without --workers one process serves, says when it is ready, and stops on SIGTERM."""
-    server = start("--reward-type", "example_coding", command=command)
+    server = start("--reward-type", "example_coding", command=command, fresh=True)
 
     reply = server.post("/get_reward", {"prompts": ["p"], "responses": ["import os"]})
 

@@ -20,7 +20,6 @@ import pytest
 from rewardstack import Request, score
 from rewardstack.core.deadline import HEADER
 from tests.rules.conftest import RewardServer
-from tests.rules.test_operations import workers
 from tests.support.isolated import children_of
 from tests.support.waiting import eventually
 
@@ -121,21 +120,21 @@ def test_workers_come_and_go(
     server = start("--workers", "2", REWARD_FUNCTIONS=trace.with_name("slow.py"), VERIFY_PROCESSES=2)
     monkeypatch.setenv("REWARD_SERVER_URL", server.url)
     monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "240")
-    before = set(workers(server))
+    before = set(server.workers())
 
     def act() -> None:
         if harm == "reload":
             server.process.send_signal(signal.SIGHUP)
         else:
-            eventually(lambda: workers(server))
+            eventually(lambda: server.workers())
             with suppress(IndexError, ProcessLookupError):
-                os.kill(random.choice(workers(server)), signal.SIGKILL)
+                os.kill(random.choice(server.workers()), signal.SIGKILL)
 
     with again_and_again(act, seconds, 4):
         scores = score([Request("rule_remote_slow", "a" * (at + 1)) for at in range(ITEMS)])
 
     assert [("ok", at + 1.0) for at in range(ITEMS)] == [(one.status, one.value) for one in scores]
-    eventually(lambda: set(workers(server)) != before)
+    eventually(lambda: set(server.workers()) != before)
 
 
 @pytest.mark.nightly

@@ -16,7 +16,7 @@ from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
 from rewardstack_rules.metrics import files as metrics_files
 from tests.rules.conftest import RewardServer
-from tests.rules.test_operations import metric, workers
+from tests.rules.test_operations import metric
 from tests.support.waiting import eventually
 
 ITEM = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
@@ -32,9 +32,9 @@ def files(directory: Path) -> set[str]:
 
 def replace_worker(server: RewardServer) -> None:
     """Kills a worker, and waits for another in its place."""
-    before = workers(server)
+    before = server.workers()
     os.kill(before[0], signal.SIGKILL)
-    eventually(lambda: len(workers(server)) == len(before) and set(workers(server)) != set(before))
+    eventually(lambda: len(server.workers()) == len(before) and set(server.workers()) != set(before))
 
 
 @pytest.mark.nightly
@@ -44,14 +44,14 @@ def test_recycled_workers(start: Start, tmp_path: Path) -> None:
     server = start(
         "--workers", "2", PROMETHEUS_MULTIPROC_DIR=counts, GUNICORN_CMD_ARGS="--max-requests 10 --max-requests-jitter 5"
     )
-    first = set(workers(server))
+    first = set(server.workers())
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: server.score(ITEM), range(60)))
     more: list[object] = []
 
     def are_replaced() -> bool:
         more.append(server.score(ITEM))  # until the one that answers less often has had enough
-        return len(workers(server)) == 2 and not first & set(workers(server))
+        return len(server.workers()) == 2 and not first & set(server.workers())
 
     eventually(are_replaced)
     text = server.get("/metrics").text
@@ -59,7 +59,7 @@ def test_recycled_workers(start: Start, tmp_path: Path) -> None:
     assert metric(text, SCORED) == 60 + len(more)
     assert metric(text, 'rewardstack_request_duration_seconds_count{endpoint="/v1/score"}') == 60 + len(more)
     assert metric(text, 'rewardstack_samples_total{route="rule:gsm8k",status="ok"}') == 60 + len(more)
-    eventually(lambda: len(files(counts)) <= 2 + 3 * len(workers(server)))
+    eventually(lambda: len(files(counts)) <= 2 + 3 * len(server.workers()))
     assert {"counter_ended.db", "histogram_ended.db"} <= files(counts)
 
 

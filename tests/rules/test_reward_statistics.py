@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,14 @@ from rewardstack_rules.metrics import groups as table
 from rewardstack_rules.metrics.batch import Rewards
 from rewardstack_rules.metrics.groups import Groups
 from rewardstack_rules.metrics.rewards import bucket_bounds, count_rewards
-from tests.rules.conftest import RewardServer
+from tests.rules.conftest import RewardServer, running
 from tests.rules.test_operations import metric
 from tests.rules.test_status import told
 
 RIGHT = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 WRONG = {**RIGHT, "solution_str": "#### 2"}
+SAME, OTHER = ({**one, "data_source": "rule_remote_exact_match", "ground_truth": "#### 1"} for one in (RIGHT, WRONG))
+BOXED = {"data_source": "math", "solution_str": "\\boxed{1}", "ground_truth": "1"}
 FUNCTIONS = """
 from rewardstack_rules import reward_function
 
@@ -42,12 +44,14 @@ ROUTES = {
 }
 
 
-@pytest.fixture
-def own(start: Callable[..., RewardServer], tmp_path: Path) -> RewardServer:
-    """A server of two processes, with functions and routes of its own."""
-    (functions := tmp_path / "own.py").write_text(FUNCTIONS)
-    (routes := tmp_path / "routes.json").write_text(json.dumps(ROUTES))
-    return start("--workers", "2", REWARD_FUNCTIONS=functions, REWARDSTACK_ROUTES=routes)
+@pytest.fixture(scope="module")
+def own(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
+    """A server of two processes, with functions and routes of its own; each test asks for other ones."""
+    folder = tmp_path_factory.mktemp("own")
+    (functions := folder / "own.py").write_text(FUNCTIONS)
+    (routes := folder / "routes.json").write_text(json.dumps(ROUTES))
+    with running(folder, "--workers", "2", REWARD_FUNCTIONS=functions, REWARDSTACK_ROUTES=routes) as server:
+        yield server
 
 
 def rewards(server: RewardServer, route: str) -> dict[str, Any]:
@@ -94,9 +98,9 @@ def test_metrics(own: RewardServer) -> None:
 def test_cached(own: RewardServer) -> None:
     """A score from the cache counts as one that was computed."""
     for _ in range(3):
-        own.score(RIGHT, RIGHT)
+        own.score(BOXED, BOXED)
 
-    assert rewards(own, "rule:gsm8k")["count"] == 6
+    assert rewards(own, "rule:math")["count"] == 6
 
 
 def test_composite_and_shaped(own: RewardServer) -> None:
@@ -126,20 +130,20 @@ def test_names_of_parts_are_bounded(own: RewardServer) -> None:
     for at in range(5):
         own.score(*signed(at, rule="many_parts"))
 
-    series = [one for one in own.get("/metrics").text.splitlines() if "rewardstack_reward_part_samples_total{" in one]
-    assert 0 < len(series) <= 2 * 16
+    lines = [line for line in own.get("/metrics").text.splitlines() if "rewardstack_reward_part_samples_total{" in line]
+    assert 0 < sum('route="rule:many_parts"' in line for line in lines) <= 2 * 16
 
 
 def test_groups_over_processes(own: RewardServer) -> None:
     """Samples of one group are one group, whichever process scores them: one learns nothing from a third of these."""
     for _ in range(4):
-        own.score({**RIGHT, "extra_info": {"group_id": "flat"}})
-        own.score({**WRONG, "extra_info": {"group_id": "flat too"}}, {**WRONG, "extra_info": {"group_id": "alone"}})
-        for one in (RIGHT, WRONG):
+        own.score({**SAME, "extra_info": {"group_id": "flat"}})
+        own.score({**OTHER, "extra_info": {"group_id": "flat too"}}, {**OTHER, "extra_info": {"group_id": "alone"}})
+        for one in (SAME, OTHER):
             own.score({**one, "extra_info": {"group_id": "spread"}})
-    own.score({**RIGHT, "extra_info": {"group_id": "one sample"}})
+    own.score({**SAME, "extra_info": {"group_id": "one sample"}})
 
-    found = rewards(own, "rule:gsm8k")
+    found = rewards(own, "rule:exact_match")
 
     assert (found["groups"], found["groups_without_spread"]) == (4, 3)
 

@@ -13,7 +13,7 @@ import pytest
 from services.stack.rundir import ROOT
 from services.stack.settings import SETTINGS
 
-NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "tests", "benchmarks", "dist", "site")
+NOT_COPIED = shutil.ignore_patterns(".*", "tests", "benchmarks", "dist", "site")
 
 
 class Copy:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.support.forked import Forked
 from tests.support.servers import Program, Redis
 
 PERSISTENT = ("--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction")
@@ -43,9 +42,7 @@ class Worker(Program):
     def start(self) -> None:
         """Start it, also after a kill; return without waiting until it is ready."""
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "rewardstack_rules.jobs.worker"], stderr=log, env=self._environment
-            )
+            self.process = Forked("rewardstack_rules.jobs.worker", env=self._environment, stderr=log)
 
     def wait_until_ready(self) -> None:
         """Return when its log says that this process runs."""

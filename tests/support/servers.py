@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rewardstack_rules.isolation.process import die_with_parent
+from tests.support.forked import Forked
 
 ROOT = Path(__file__).resolve().parents[2]
 FAULT_SERVER = Path(__file__).with_name("fault_server.py")
@@ -101,7 +102,7 @@ class Served:
 class Program(Served):
     """A server that is started as a command."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
 
     def kill(self) -> None:
         """Kill the process and wait for its end."""
