@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from rewardstack.core.json_types import plain
-from rewardstack.core.messages import WHOLE_RESPONSE
+from rewardstack.core.messages import TRANSCRIPT, WHOLE_RESPONSE
 from rewardstack.core.wire import is_server_field
 from rewardstack.score import Item
 from rewardstack_verifier.transcript import Transcript
@@ -26,8 +26,6 @@ EVERY_FIELD = "*"
 DATA_SOURCE = "data_source"
 CACHE_ENABLED = "cache_enabled"
 """Field of `extra_info`; false disables the cache for the sample."""
-TRANSCRIPT = "transcript"
-"""Field of `extra_info` that says how to split a response into turns."""
 CLIENT_FIELDS = frozenset({"server_url", "api_key", "timeout", TRANSCRIPT, CACHE_ENABLED})
 """Fields of `extra_info` that configure the request. They are not part of keys, but the text that `transcript`
 selects is."""

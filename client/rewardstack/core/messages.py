@@ -28,6 +28,8 @@ Message = dict[str, Any]
 WHOLE_RESPONSE = "solution_str"
 """In the list of fields that a reward function reads: the response with all its turns, unless it has only one. It is
 never a field of `extra_info`."""
+TRANSCRIPT = "transcript"
+"""Field of `extra_info` that says how to split a response that is a string into turns."""
 TEXTS = ("text", "output_text", "input_text")
 """Types of text parts."""
 REASONING_FIELD = "reasoning_content"

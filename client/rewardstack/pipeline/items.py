@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rewardstack.cache.key import CACHE_ENABLED, TRANSCRIPT
+from rewardstack.cache.key import CACHE_ENABLED
 from rewardstack.core.deadline import TIMEOUT_RANGE, read_timeout
 from rewardstack.core.fields import LONGEST, OPTIONS, Fields, value_error
 from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, plain, shorten
-from rewardstack.core.messages import UnknownResponse, is_conversation, response_text, to_chat
+from rewardstack.core.messages import TRANSCRIPT, UnknownResponse, is_conversation, response_text, to_chat
 from rewardstack.core.steps import drop_none
 from rewardstack.core.wire import Record
 from rewardstack.errors import RequestError

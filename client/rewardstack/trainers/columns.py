@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewardstack.cache.key import TRANSCRIPT
 from rewardstack.core.fields import is_missing
 from rewardstack.core.imports import import_lock
-from rewardstack.core.messages import has_more_than_text, last_text
+from rewardstack.core.messages import TRANSCRIPT, has_more_than_text, last_text
 from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import NO_OPTIONS, NO_REFERENCE, Request, Score
 from rewardstack.settings import default_reward_type

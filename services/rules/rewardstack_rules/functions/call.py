@@ -13,8 +13,7 @@ from functools import lru_cache, partial
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from rewardstack.cache.key import TRANSCRIPT
-from rewardstack.core.messages import WHOLE_RESPONSE, Chat, to_chat
+from rewardstack.core.messages import TRANSCRIPT, WHOLE_RESPONSE, Chat, to_chat
 from rewardstack.errors import RequestError
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 from rewardstack_rules.functions.results import as_outcome

@@ -16,7 +16,6 @@ from rewardstack.core.wire import SERVER_FIELDS
 from rewardstack.score import STATUSES, Usage
 from rewardstack_rules.http.protocols import roll
 from rewardstack_rules.jobs.state import JOB_STATUSES
-from rewardstack_verifier.transcript import TRANSCRIPTS
 
 Schema = dict[str, Any]
 
@@ -83,15 +82,12 @@ JUDGE_OPTIONS: dict[str, Schema] = {
     "score_range": {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2},
 }
 """Common options of judges. `docs/judge.md` lists all options."""
-TRANSCRIPT: Schema = {"enum": [*TRANSCRIPTS]}
 EXTRA: Schema = {
     "anyOf": [
         {"type": "null"},
         {
             "type": "object",
-            "properties": {
-                name: nullable(schema) for name, schema in {**JUDGE_OPTIONS, "transcript": TRANSCRIPT}.items()
-            },
+            "properties": {name: nullable(schema) for name, schema in {**JUDGE_OPTIONS, "transcript": TEXT}.items()},
             # Only the server's settings may set URLs, keys and paths; see `wire.is_server_field`.
             "propertyNames": {"not": {"pattern": f"(^|_)({'|'.join(SERVER_FIELDS)})$"}},
         },
