@@ -33,7 +33,7 @@ and its workers."""
 
 TRANSCRIPTS = (
     *("auto", "none", "chatml", "llama3", "llama4", "gemma", "gemma4", "mistral", "deepseek", "seed", "harmony", "glm"),
-    *("kimi", "minimax", "granite", "nemotron", "cohere"),
+    *("kimi", "minimax", "granite", "nemotron"),
 )
 """The values of REWARDSTACK_TRANSCRIPT; a test compares them with `rewardstack_verifier.transcript.TRANSCRIPTS`."""
 

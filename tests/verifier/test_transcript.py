@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from rewardstack_verifier.extraction.extract import extract_answer
+from rewardstack_verifier.extraction.visible_text import without_dialogue
 from rewardstack_verifier.transcript import (
     FAMILIES,
     last_turn,
     split_reasoning,
     split_turns,
-    without_dialogue,
     without_reasoning,
 )
 from tests.support.table import Table
@@ -90,8 +90,6 @@ ROLLOUTS = {
     "granite": "a<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>b<|end_of_text|>\n"
     "<|start_of_role|>assistant<|end_of_role|>c<|end_of_text|>",
     "nemotron": "a\n<SPECIAL_12>\n<SPECIAL_11>User\nb\n<SPECIAL_11>Assistant\nc\n<SPECIAL_12>",
-    "cohere": "a<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>b<|END_OF_TURN_TOKEN|>"
-    "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>c<|END_OF_TURN_TOKEN|>",
 }
 
 

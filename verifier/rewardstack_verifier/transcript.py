@@ -20,8 +20,9 @@ https://cookbook.openai.com/articles/openai-harmony.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
@@ -71,14 +72,12 @@ FAMILIES: Mapping[str, Family] = {
                       r"(?:<\|message\|>|\Z)", r"<\|(?:end|return|call)\|>"),
     "glm": Family(rf"<\|(?P<role>user|assistant|system|tool|observation)\|>{_LINES}",
                   r"<(?:\|(?:end|endoftext|user|observation)\|>|/s>|/tool_call>)", r"\[gMASK\]<sop>|<s>",
-                  rf"<\|assistant\|>{_LINES}", r"<\|(?:user|observation)\|>\n"),
+                  rf"<\|assistant\|>{_LINES}", r"<\|(?:user(?<=\S<\|user)|observation(?<=\S<\|observation))\|>\n"),
     "kimi": Family(r"<\|im_(?P<role>user|assistant|system)\|>[^<\n]{0,64}<\|im_middle\|>", r"<\|im_end\|>"),
     "minimax": Family(rf"\]~b\]{_ROLE}[^\n]{{0,64}}\n", r"\[e~\[", r"\]~!b\["),
     "granite": Family(rf"<\|start_of_role\|>{_ROLE}<\|end_of_role\|>", r"<\|end_of_text\|>"),
-    "nemotron": Family(r"<(?:SPECIAL_1[01]|extra_id_[01])>(?P<role>System|User|Assistant)\n",
-                       r"<(?:SPECIAL_12|/TOOLCALL)>", resume=r"\n?<(?:SPECIAL_11|extra_id_1)>Assistant\n"),
-    "cohere": Family(r"<\|START_OF_TURN_TOKEN\|><\|(?P<role>USER|CHATBOT|SYSTEM)_TOKEN\|>",
-                     r"<\|END_OF_TURN_TOKEN\|>", "<BOS_TOKEN>"),
+    "nemotron": Family(r"<SPECIAL_1[01]>(?P<role>System|User|Assistant)\n", r"<(?:SPECIAL_12|/TOOLCALL)>",
+                       resume=r"\n?<SPECIAL_11>Assistant\n"),
 }
 # fmt: on
 """Families of chat templates by their names: `chatml` is Qwen's, and `glm` also that of Phi 3 and Zephyr."""
@@ -92,26 +91,16 @@ _NAMES = {"inst": "user", "system_prompt": "system"}
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n`]*)$", re.MULTILINE)
 
 
-def _in_both_cases(names: str) -> str:
-    return f"(?:{names}|{names.upper()})"
-
-
-_CALLS = _in_both_cases(
-    "(?:seed:|minimax:)?(?:tool_?calls?|tools?|search|code|python|execute|action|function_?calls?|function|query|sql)"
-)
-_OUTPUTS = _in_both_cases(
+_CALLS = "(?:seed:|minimax:)?(?:tool_?calls?|tools?|search|code|python|execute|action|function(?:_?calls?)?|query|sql)"
+_OUTPUTS = (
     "(?:tool|function|code|execution|search)_(?:responses?|results?|outputs?)|information|interpreter|results?"
     "|outputs?|observation|execution|response|documents"
 )
+_CALLS, _OUTPUTS = (f"(?:{names}|{names.upper()})" for names in (_CALLS, _OUTPUTS))
 _FENCES = "(?:tool_|code_|execution_)?outputs?|tool_response|execution_results?"
 _OUTPUT = re.compile(
-    rf"""
-      <(?P<tag>{_OUTPUTS})(?:[ ][^<>\n]{{0,200}})?>
-    | <\|(?P<gemma>tool_response)>
-    | <\|begin_(?P<search>search_result|of_documents)\|>
-    | ```(?P<fence>{_FENCES})[ \t\r]{{0,8}}\n
-    """,
-    re.VERBOSE,
+    rf"<(?P<tag>{_OUTPUTS})(?:[ ][^<>\n]{{0,200}})?>|<\|(?P<gemma>tool_response)>"
+    rf"|<\|begin_(?P<search>search_result|of_documents)\|>|```(?P<fence>{_FENCES})[ \t\r]{{0,8}}\n"
 )
 _CALL = re.compile(
     rf"""
@@ -127,12 +116,10 @@ _CALL = re.compile(
 """A closed call, with the beginning of tool output behind it."""
 
 _LAST_TOKENS = re.compile(
-    r"(?:\s{0,8}(?:>(?:\|\w{2,40}[A-Za-z]\|<|s/<|soe(?::dees)?<|nrut_fo_dne<|\|nrut<|21_LAICEPS<"
+    r"(?:\s{0,8}(?:>(?:\|\w{2,40}[A-Za-z]\|<|s/<|soe(?::dees)?<|nrut_fo_dne<|dap<|\|nrut<|21_LAICEPS<"
     r"|\uff5cecnetnes\u2581fo\u2581dne\uff5c<)|\[~e\[|\](?:SOE|\|nrutfodne\|)\[))*"
 )
 """End tokens, and unknown special tokens, at the end of a text that is reversed, so that a match takes linear time."""
-
-_DIALOGUE = re.compile(r"\n\n(?:Human|User):")
 
 REASONING_ENDS = {
     "</think>": "<think>",
@@ -185,23 +172,21 @@ class Transcript:
 
     Args:
         response: the whole response.
-        text: the response, without end tokens at its end.
         spans: the turns in it.
         has_output: whether tool output inside a turn of the policy counts as such.
     """
 
-    def __init__(self, response: str, text: str, spans: list[_Span], *, has_output: bool = True) -> None:
+    def __init__(self, response: str, spans: list[_Span], *, has_output: bool = True) -> None:
         self.response = response
-        self._text = text
         self._spans = spans
-        self._has_output = has_output and _OUTPUT.search(text) is not None
+        self._has_output = has_output and _OUTPUT.search(response) is not None
 
     @cached_property
     def last(self) -> Turn:
         """The policy's last turn, with a line break in place of each tool output."""
         after = dropwhile(lambda span: not span[0].is_policy, reversed(self._spans))
         for speaker, start, end in takewhile(lambda span: span[0].is_policy, after):
-            text = self._text[start:end]
+            text = self.response[start:end]
             if speaker.is_answer and text and not text.isspace():
                 said = "\n".join(piece.text for piece in self._pieces(speaker, text) if piece.role != TOOL)
                 if said.strip():
@@ -212,7 +197,7 @@ class Transcript:
     def turns(self) -> tuple[RoleTurn, ...]:
         """All turns that are not blank, in order. Each tool output inside a turn is a turn of its own."""
         pieces = (
-            piece for speaker, start, end in self._spans for piece in self._pieces(speaker, self._text[start:end])
+            piece for speaker, start, end in self._spans for piece in self._pieces(speaker, self.response[start:end])
         )
         return tuple(RoleTurn(role, text) for role, piece in pieces if (text := piece.strip()))
 
@@ -223,8 +208,7 @@ class Transcript:
             return [RoleTurn(role, text)]
         if not speaker.is_policy:
             return [_other(role, text.strip())]
-        pieces: list[RoleTurn] = []
-        start = 0
+        pieces, start = list[RoleTurn](), 0
         for opening, closing in _tool_outputs(text):
             pieces += [RoleTurn(role, text[start:opening]), RoleTurn(TOOL, text[opening:closing])]
             start = closing
@@ -253,6 +237,10 @@ class _Tokens:
         alone = rf"(?P<resume>{family.resume})|(?P<exchange>{family.exchange or '(?!)'})"
         self.boundary = re.compile(rf"(?:{family.end}){_behind_end(family)}|{alone}")
 
+    def is_tagged(self, fence: re.Match[str]) -> bool:
+        """Return whether there is text behind a fence, before an end token."""
+        return bool(self.end.split(fence[2])[0].strip())
+
 
 def _behind_end(family: Family) -> str:
     """Return the expression for what follows an end token if another turn begins there."""
@@ -264,22 +252,17 @@ _TOKENS = {family: _Tokens(family) for family in FAMILIES.values()}
 
 def _any_pair() -> re.Pattern[str]:
     """Return the expression for an end token with a header behind it, of any family; a group has the family's name."""
-    names = {family: name for name, family in FAMILIES.items()}
     found: list[str] = []
     for first in ("<", r"\["):
-        ends = {name: f.end.removeprefix(first) for f, name in names.items() if f.end.startswith(first)}
-        pairs = (f"(?P<{name}>(?:{end}){_without_groups(_behind_end(FAMILIES[name]))})" for name, end in ends.items())
+        ends = {name: one.end.removeprefix(first) for name, one in FAMILIES.items() if one.end.startswith(first)}
+        pairs = (f"(?P<_{name}>(?:{end}){_behind_end(FAMILIES[name])})" for name, end in ends.items())
         found.append(rf"{first}(?=(?:{'|'.join(ends.values())})\s{{0,16}}[<\[\]])(?:{'|'.join(pairs)})")
-    return re.compile("|".join(found))
-
-
-def _without_groups(expression: str) -> str:
-    return re.sub(r"\?P<\w+>", "?:", expression)
+    return re.compile(re.sub(r"\?P<(?!_)\w+>", "?:", "|".join(found)))
 
 
 _PAIR = _any_pair()
 _NEXT = re.compile(r"\s{0,16}")
-_MARKUP = re.compile(r"\s{0,16}[<\[\]]")
+_CLOSED_CALL = re.compile(f"</{_CALLS}>")
 
 
 def last_turn(response: str) -> Turn:
@@ -299,22 +282,22 @@ def split_turns(response: str, transcript: str = AUTO) -> Transcript:
         The turns. The last one is empty if the policy said nothing to the user, for example if a response of gpt-oss
         ends in a tool call.
     """
-    text = without_last_tokens(response)
-    families = _families(text) if transcript == AUTO else [FAMILIES[transcript]] if transcript in FAMILIES else []
-    for family in families:
-        if spans := _split(text, _TOKENS[family]):
-            return Transcript(response, text, spans)
-    return Transcript(response, text, [(_POLICY, 0, len(text))], has_output=transcript != NONE)
+    if transcript == NONE:
+        return Transcript(response, [(_POLICY, 0, len(response))], has_output=False)
+    for family in _families(response) if transcript == AUTO else [FAMILIES[transcript]]:
+        if spans := _split(response, _TOKENS[family]):
+            return Transcript(response, spans)
+    return Transcript(response, [(_POLICY, 0, len(without_last_tokens(response)))])
 
 
 def _families(text: str) -> Iterator[Family]:
     """Yield the families with a header at the beginning of a text, or behind their end token, the first one first."""
     known: set[Family] = set()
-    if _MARKUP.match(text):
+    if text.lstrip()[:1] in ("<", "[", "]"):
         known.update(family for family, tokens in _TOKENS.items() if tokens.first.match(text))
         yield from known
     for pair in _PAIR.finditer(text):
-        family = FAMILIES[pair.lastgroup or ""]
+        family = FAMILIES[(pair.lastgroup or "")[1:]]
         if family not in known:
             known.add(family)
             yield family
@@ -334,29 +317,41 @@ def _split(text: str, tokens: _Tokens) -> list[_Span]:
         if speaker.is_policy:
             if boundary["resume"] is not None or (boundary["exchange"] and boundary.end() > last_resume):
                 continue
-            if has_fences and (block_end := _enclosing_block(text, outside, boundary, tokens.end)):
-                outside = block_end
-                continue
-        spans.append((speaker, start, boundary.start()))
+            if has_fences:
+                outside = _end_of_block(text, outside, boundary, tokens)
+                if outside > boundary.start():
+                    continue
+        kept = _CLOSED_CALL.match(text, boundary.start())
+        spans.append((speaker, start, kept.end() if kept else boundary.start()))
         speaker = _speaker(boundary["role"] or (boundary["exchange"] or "").strip("<|>\n") or None, boundary["channel"])
         start = outside = boundary.end()
-    return [*spans, (speaker, start, len(text))] if spans or first else []
+    return [*spans, (speaker, start, start + len(without_last_tokens(text[start:])))] if spans or first else []
 
 
-def _enclosing_block(text: str, start: int, boundary: re.Match[str], end: re.Pattern[str]) -> int:
-    """Return the end of the fenced block that encloses `boundary`, and closes before the next end token; 0 for none.
+def _end_of_block(text: str, start: int, boundary: re.Match[str], tokens: _Tokens) -> int:
+    """Return the end of the fenced block that encloses `boundary`; `start` if it is not in a block.
+
+    It is not if the fences up to the following boundary are balanced without the block, because then the policy was cut
+    off in it, and another speaker's text has blocks of its own.
 
     Args:
         text: the response.
         start: a position outside of blocks, in the same turn.
         boundary: an end token with a header behind it.
-        end: the end tokens.
+        tokens: the tokens of the family.
     """
-    following = end.search(text, boundary.end())
-    for opening, closing in _closed_blocks(text, start, following.start() if following else len(text)):
-        if closing > boundary.start():
-            return closing if opening < boundary.start() else 0
-    return 0
+    *_, (opening, closing) = [(0, 0), *_blocks(text, start, boundary.start(), tokens)]
+    mark = _FENCE.match(text, opening) if closing < 0 else None
+    fences = (fence for fence in _FENCE.finditer(text, boundary.end()) if mark and fence[1].startswith(mark[1]))
+    closer = next(fences, None) if mark else None
+    if closer is None or tokens.is_tagged(closer):
+        return start
+    turn = max(
+        (one.end() for one in tokens.boundary.finditer(text, boundary.end(), closer.start())), default=boundary.end()
+    )
+    following = tokens.boundary.search(text, closer.start())
+    own = _blocks(text, turn, following.start() if following else len(text), tokens)
+    return closer.end(1) if any(closing < 0 for _, closing in own) else start
 
 
 @lru_cache(maxsize=64)
@@ -369,10 +364,18 @@ def _speaker(name: str | None, channel: str | None) -> _Speaker:
 
 
 def _tool_outputs(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the positions of closed tool output that directly follows a closed call, or output in the same tag."""
-    unclosed: set[str] = set()
-    call = _CALL.search(text)
-    while call is not None:
+    """Yield the positions of closed tool output that directly follows a closed call, or output in the same tag.
+
+    A call inside a fenced block is text.
+    """
+    unclosed, first, position = set[str](), cache(text.find), 0
+    blocks = cache(lambda: [*_blocks(text, 0, len(text))])
+    for call in _CALL.finditer(text):
+        is_opened = call[0][:2] != "</" or 0 <= first(f"<{call[0][2:].partition('>')[0]}") < call.start()
+        before = bisect(blocks(), (call.start(), 0)) if call[0][0] == "<" else 0
+        is_enclosed = before > 0 and call.start() < blocks()[before - 1][1]
+        if call.start() < position or is_enclosed or not is_opened:
+            continue
         position, expected = call.end(), ""
         while output := _OUTPUT.match(text, position):
             closer = _closer(*output.groups())
@@ -385,7 +388,6 @@ def _tool_outputs(text: str) -> Iterator[tuple[int, int]]:
             end += len(closer)
             yield output.start(), end
             position = _NEXT.match(text, end).end()  # type: ignore[union-attr]
-        call = _CALL.search(text, position)
 
 
 @lru_cache(maxsize=256)
@@ -446,33 +448,28 @@ def _reasoning_markers(text: str) -> list[re.Match[str]]:
     opened = _REASONING.match(text, len(text) - len(text.lstrip()))
     position = max(0, text.find(REASONING_STARTS.get(opened[0], opened[0]), opened.end())) if opened else 0
     pieces, end = [], 0
-    for opening, closing in _closed_blocks(text, position, len(text)):
-        pieces += [text[end:opening], " " * (closing - opening)]
-        end = closing
+    for opening, closing in _blocks(text, position, len(text)):
+        if closing > 0:
+            pieces += [text[end:opening], " " * (closing - opening)]
+            end = closing
     return [found for found in _REASONING.finditer("".join([*pieces, text[end:]])) if not _is_quoted(found)]
 
 
-def _closed_blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the positions of each fenced block that opens and closes between two positions."""
+def _blocks(text: str, start: int, end: int, tokens: _Tokens | None = None) -> Iterator[tuple[int, int]]:
+    """Yield the beginning and the end of each fenced block between two positions; -1 as the end if it is not closed.
+
+    With `tokens`, an end token of the family ends a fence's line.
+    """
     opening: re.Match[str] | None = None
     for fence in _FENCE.finditer(text, start, end):
+        is_tagged = tokens.is_tagged(fence) if tokens else bool(fence[2].strip())
         if opening is None:
             opening = fence
-        elif fence[1].startswith(opening[1]) and not fence[2].strip():
+        elif fence[1].startswith(opening[1]) and not is_tagged:
             yield opening.start(), fence.end()
             opening = None
-
-
-def without_dialogue(text: str) -> str:
-    """Return the text before the first paragraph that begins with `Human:` or `User:`.
-
-    Base models invent such turns. A paragraph of this kind at the beginning of the text is kept. `last_turn` does not
-    remove such paragraphs, because they may be part of the task (a play, a log).
-    """
-    for speaker in _DIALOGUE.finditer(text):
-        if text[: speaker.start()].strip():
-            return text[: speaker.start()]
-    return text
+    if opening is not None:
+        yield opening.start(), -1
 
 
 def _is_quoted(marker: re.Match[str]) -> bool:

@@ -180,7 +180,7 @@ def _split(message: Message) -> list[Message]:
     """Move calls, results and reasoning out of the parts of a message; each result is a message of its own."""
     parts = message["content"]
     if not any(_is_moved(part) for part in parts):
-        return [{**message, "content": [_convert_part(part) for part in parts]}]
+        return [{**message, "content": _joined([_convert_part(part) for part in parts], {"output_text", "input_text"})}]
     messages: list[Message] = []
     current = {**message, "content": [], "tool_calls": [*(message.get("tool_calls") or ())], REASONING_FIELD: []}
     for part in parts:
@@ -207,9 +207,16 @@ def _close(message: Message) -> list[Message]:
     content, calls, reasoning = (message.pop(name) for name in ("content", "tool_calls", REASONING_FIELD))
     if not (content or calls or reasoning):
         return []
-    message |= {"content": content or None}
+    message |= {"content": _joined(content, {*TEXTS}) or None}
     message |= {"tool_calls": calls} if calls else {}
     return [message | ({REASONING_FIELD: "".join(reasoning)} if reasoning else {})]
+
+
+def _joined(parts: list[Any], kinds: set[str]) -> list[Any] | str:
+    """Return the text of parts that all have one of these types; otherwise the parts."""
+    if not all(isinstance(part, dict) and part.get("type") in kinds for part in parts):
+        return parts
+    return "".join(text for part in parts if isinstance(text := part.get("text"), str))
 
 
 def _convert_part(part: Any) -> Any:
@@ -265,7 +272,7 @@ def _convert_item(item: Message) -> list[Message]:
         output = item.get("output")
         parts = output if isinstance(output, list) else [output]
         is_parts = all(isinstance(part, dict) and "type" in part for part in parts)
-        return [_tool_message(ident, parts if is_parts else _to_text(output))]
+        return [_tool_message(ident, _joined(parts, {*TEXTS}) if is_parts else _to_text(output))]
     if not kind.endswith("_call"):
         return [{"role": "tool", "content": [item]}]
     arguments = next((item[one] for one in _ARGUMENTS if item.get(one) is not None), None)

@@ -11,7 +11,7 @@ from rewardstack.cache.key import CACHE_ENABLED
 from rewardstack.core.deadline import TIMEOUT_RANGE, read_timeout
 from rewardstack.core.fields import LONGEST, OPTIONS, Fields, value_error
 from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, plain, shorten
-from rewardstack.core.messages import TRANSCRIPT, UnknownResponse, is_conversation, response_text, to_chat
+from rewardstack.core.messages import TRANSCRIPT, Chat, UnknownResponse, is_conversation, response_text, to_chat
 from rewardstack.core.steps import drop_none
 from rewardstack.core.wire import Record
 from rewardstack.errors import RequestError
@@ -81,7 +81,7 @@ def _last_message(solution: Any) -> str:
         raise RequestError(solution.reason, "query")
     if solution is None:
         raise RequestError("solution_str: missing; expected the response as a string or chat messages", "solution_str")
-    kind = type(solution).__name__
+    kind = "chat messages" if isinstance(solution, Chat) else type(solution).__name__
     if isinstance(solution, (list, tuple, Mapping)) or is_array(solution):
         kind += " whose last assistant message has no text; use messages like {'role': 'assistant', 'content': '…'}"
     raise RequestError(f"solution_str: expected a string or chat messages, got {kind}", "solution_str")

@@ -28,7 +28,6 @@ TEMPLATE_TOKENS = {
     "]~b]": "minimax",
     "<|start_of_role|>": "granite",
     "<SPECIAL_11>": "nemotron",
-    "<|START_OF_TURN_TOKEN|>": "cohere",
     "<|assistant|>": "glm",
 }
 """A token of the chat templates of each family (`rewardstack_verifier.transcript.FAMILIES`)."""

@@ -297,7 +297,8 @@ def _messages(sample: Sample) -> list[Message]:
     prompt = _prompt(sample._replace(messages=True)) if given is None else given
     task = to_chat(prompt) if is_conversation(prompt) else Chat()
     is_complete = bool(task) and task[-1]["role"] == "assistant" and response_text(task) == sample.response
-    return [{**turn} for turn in (*task, *(() if is_complete else sample.turns))]
+    turns = [] if is_complete else sample.turns
+    return [{**turn} for turn in (turns if turns[: len(task)] == task else [*task, *turns])]
 
 
 def _response(sample: Sample) -> str:

@@ -188,7 +188,7 @@ def _event_loop() -> asyncio.AbstractEventLoop:
 
 
 def read_turns(response: str, raw: Any, transcript: str) -> Chat:
-    """Return all turns of a response as chat messages.
+    """Return all turns of a response as chat messages. The last one is empty if the policy said nothing in it.
 
     Args:
         response: the last assistant turn.
@@ -208,7 +208,7 @@ def read_turns(response: str, raw: Any, transcript: str) -> Chat:
             chat.append({"role": role if role in ("user", "system", "developer") else "tool", "content": text})
     if chat and chat[-1]["role"] == ASSISTANT and chat[-1]["content"] == response.strip():
         chat[-1]["content"] = response
-    else:
+    elif not (chat and response):
         chat.append({"role": ASSISTANT, "content": response})
     return chat
 
