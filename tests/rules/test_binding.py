@@ -223,6 +223,20 @@ GOT_TURNS: list[tuple[str, Any, dict[str, Any], dict[str, Any]]] = [
     ("all_turns", CUT, {}, {"response": "", "messages": [*SPLIT[:2], {"role": "assistant", "content": ""}]}),
     ("all_turns", "It is 7.", {"messages": [ASKED, *TURNS[:2]]}, {"messages": [ASKED, *TURNS]}),
     ("all_turns", "7", {"solution_str": "forged"}, {"raw_response": "7"}),
+    (
+        "all_turns",
+        "<search>q</search><information>7</information>It is 7.",
+        {},
+        {
+            "response": "<search>q</search>\nIt is 7.",
+            "messages": [
+                {"role": "assistant", "content": "<search>q</search>"},
+                {"role": "tool", "content": "<information>7</information>"},
+                {"role": "assistant", "content": "It is 7."},
+            ],
+        },
+    ),
+    ("all_turns", [ASKED, LAST], {"messages": [ASKED]}, {"messages": [ASKED, LAST]}),
     ("areal", DECODED, {"prompt": "p"}, {"completions": DECODED}),
     ("own", DECODED, {}, {"response": "It is 7."}),
     ("verl", DECODED, {"solution_str": "x"}, {"solution_str": "It is 7.", "extra_info": {"solution_str": "x"}}),
