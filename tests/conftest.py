@@ -108,12 +108,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Keep what was collected out of garbage collections, which are rarer than usual: they take seconds of a run.
+    """Keep what was collected out of garbage collections.
 
     Stop a run in which pytest-xdist ignores the groups: several expensive tests at a time would use all memory.
     """
     gc.freeze()
-    gc.set_threshold(10_000)
     gc.enable()
     if getattr(session.config.option, "loadgroup", False) and any("@" not in item.nodeid for item in session.items):
         raise pytest.UsageError(

@@ -205,10 +205,10 @@ def test_a_wrong_key_fails_the_rows(cli: Cli, tmp_path: Path) -> None:
 def test_memory_is_bounded_by_the_chunk(scoring: Cli, tmp_path: Path) -> None:
     """Ten times the rows take no more memory, except for the results that the client keeps, which are off here."""
     scoring.variables["REWARD_CACHE_ITEMS"] = "0"
-    chunk, size = 32, 4000
+    chunk, size = 128, 4000
     command = ("score", "in.jsonl", "-o", "out.jsonl", "--force", "--chunk-size", str(chunk))
     peaks = []
-    for count in (100, 100, 1_000):  # the first run also loads what each run needs
+    for count in (400, 400, 4_000):  # the first run also loads what each run needs
         write_jsonl(tmp_path / "in.jsonl", (sample(number, filler="x" * size) for number in range(count)))
         tracemalloc.start()
         try:

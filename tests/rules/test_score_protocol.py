@@ -73,7 +73,8 @@ def test_messages_and_targets(server: RewardServer) -> None:
     samples = [*CASES["read"][:5], *CASES["refused"]]
     reference = {"ground_truth": {"target": ["42"]}}
     scores = server.score(*(RIGHT | {"solution_str": one["solution_str"]} | reference for one in samples))
-    assert [("ok", 1.0)] * 5 + [("unscored", 0.0)] * 6 == [(one["status"], one["value"]) for one in scores]
+    expected = [("ok", 1.0)] * 5 + [("unscored", 0.0)] * len(CASES["refused"])
+    assert expected == [(one["status"], one["value"]) for one in scores]
     assert all(one["reason"].startswith("solution_str: ") for one in scores[5:])
 
     [score] = server.score(RIGHT | {"ground_truth": {"answer": "42"}})
