@@ -150,7 +150,7 @@ def test_fault_while_discovery_is_refreshed(
     judge.set(version=version)
     before = sample(f"before {version} {broken}", temperature=0)  # no other test of this process has it in the cache
     score([before])
-    monkeypatch.setattr("rewardstack.transport.discovery.VALID_FOR", -1.0)
+    monkeypatch.setattr("rewardstack.transport.timing.VALID_FOR", -1.0)
     judge.set(broken=broken)
     score([sample(f"after {version} {broken}", temperature=0)])
     sent = [body for body in asked(judge) if f" {version} {broken}" in body["messages"][-1]["content"]]
@@ -451,7 +451,7 @@ def test_a_silent_judge_is_tried_out_again(
     judge: FaultServer, monkeypatch: pytest.MonkeyPatch, brief_trials: list[str], renewal: float, expected: int
 ) -> None:
     """Where no answer came, what an unknown judge takes is asked again after a while, and not at once."""
-    monkeypatch.setattr(calls, "RENEWAL", renewal)
+    monkeypatch.setattr(timing, "RENEWAL", renewal)
     monkeypatch.setenv("REWARDSTACK_MAX_RETRIES", "0")
     judge.set(status=500)
     for text in ("one", "two"):
