@@ -158,7 +158,7 @@ def test_admission_after_a_pause(clock: Clock, in_flight: int, passed: float, ad
     assert admitted == limiter.admits(in_flight)
 
 
-FULL, SHORT, LONG = ("admits", 64), ("wait", 0.19), ("wait", 0.2)
+FULL, SHORT, LONG = ("grow", 64), ("wait", 0.19), ("wait", 0.2)
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,10 @@ FULL, SHORT, LONG = ("admits", 64), ("wait", 0.19), ("wait", 0.2)
         (1000, [FULL, SHORT, FULL], 64),
         (1000, [FULL, LONG, FULL], 128),
         (1000, [LONG, FULL], 64),
-        (1000, [FULL, LONG, FULL, LONG, ("admits", 128), LONG, ("admits", 256)], 512),
-        (100, [FULL, LONG, FULL, LONG, ("admits", 100)], 100),
+        (1000, [FULL, LONG, FULL, LONG, ("grow", 128), LONG, ("grow", 256)], 512),
+        (100, [FULL, LONG, FULL, LONG, ("grow", 100)], 100),
         (1000, [TOOK] * 10, 74),
+        (1000, [FULL, LONG, ("admits", 64)], 64),
         (1000, [FULL, ("refused", 0.0, 32), LONG, FULL], 32),
         (1000, [FULL, ("record_failure",), LONG, FULL], 64),
         (1000, [FULL, ("lower_limit", 10), LONG, FULL], 10),

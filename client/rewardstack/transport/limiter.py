@@ -73,22 +73,20 @@ class Limiter:
 
     def admits(self, in_flight: int) -> bool:
         """Return whether one more request may be sent now."""
-        if in_flight + 1 > self._limit and not self._grow():
-            return False
-        return not self.paused_until or time.monotonic() >= self.paused_until
+        return in_flight + 1 <= self._limit and (not self.paused_until or time.monotonic() >= self.paused_until)
 
-    def _grow(self) -> bool:
-        """Double a limit whose slots are all taken, at most every `GROWTH_SECONDS`; return whether it was doubled."""
-        if self.grows_at == math.inf:
-            return False
+    def grow(self, in_flight: int) -> bool:
+        """Double the limit if all slots were taken for `GROWTH_SECONDS`; return whether a request may be sent now.
+
+        Call this for a request that finds no free slot. The limit doubles at most every `GROWTH_SECONDS`.
+        """
         now = time.monotonic()
-        if now < self.grows_at:
-            return False
-        has_waited = self.grows_at > 0
-        if has_waited:
+        if in_flight + 1 <= self._limit or self.grows_at == math.inf or now < self.grows_at:
+            return self.admits(in_flight)
+        if self.grows_at > 0:
             self._limit = min(2 * self._limit, float(self._ceiling))
         self.grows_at = now + timing.GROWTH_SECONDS if self._limit < self._ceiling else math.inf
-        return has_waited
+        return self.admits(in_flight)
 
     def record_success(self) -> None:
         """Record a success: close the circuit and raise the limit."""

@@ -129,7 +129,7 @@ class WaitQueue:
         """
         endpoints = self._endpoints()
         candidates = endpoints if failures is None else failures.candidates(endpoints)
-        free = [endpoint for endpoint in candidates if endpoint.limiter.admits(endpoint.in_flight)]
+        free = [one for one in candidates if one.limiter.admits(one.in_flight) or one.limiter.grow(one.in_flight)]
         if not free:
             return None
         endpoint = free[0] if len(free) == 1 else min(free, key=lambda one: (one.in_flight, random.random()))
