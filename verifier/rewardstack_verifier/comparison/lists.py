@@ -119,9 +119,9 @@ def _drop_names(list_: Sequence, other: Sequence) -> Sequence:
 def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | None:
     """Return whether two lists have the same members.
 
-    The order counts if both lists consist of expressions, have no brackets and are joined by commas or semicolons. One
-    of them may also name its values by different letters (`x = 1, y = 2`). All other lists, such as sets, lists joined
-    by words and two lists of equations, may be in any order. In sets and lists of points, a member may be repeated.
+    The order counts if both lists consist of values or words, have no brackets and are joined by commas or semicolons.
+    One of them may also name its values by different letters (`x = 1, y = 2`). All other lists, such as sets, lists
+    joined by words and two lists of equations, may be in any order. In sets and lists of points, a member may repeat.
 
     Args:
         answer: a list from `as_list`.
@@ -199,7 +199,9 @@ def _with_sign(expression: Expression, sign_index: int) -> Expression:
 
 
 def _is_ordered(list_: Sequence) -> bool:
-    return not list_.opening and set(list_.joined) <= {",", ";"} and all(map(is_expression, list_.items))
+    """Return whether the order of a list counts: it has no brackets, no "and" or "or", and no equations or points."""
+    is_plain = not list_.opening and set(list_.joined) <= {",", ";"}
+    return is_plain and not any(isinstance(item, (Relation, Sequence)) for item in list_.items)
 
 
 def _equal_sets(one: tuple[Node, ...], other: tuple[Node, ...], equal: Equal) -> bool | None:

@@ -42,6 +42,7 @@ SAME = {
     "black": "black|schwarz|noir|negro|preto|чёрный|черный|黑|黑色|黒",
     "white": "white|weiß|weiss|blanc|blanco|branco|bianco|белый|白|白色",
     "gray": "gray|grey",
+    "people": "people|person|persons",
 }
 """Normal forms and their synonyms in lower case, separated by `|`; English synonyms are singular, without articles."""
 

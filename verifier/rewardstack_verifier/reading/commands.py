@@ -48,6 +48,8 @@ ALIASES = {
         "/": "div",
         "\\{": "lbrace",
         "\\}": "rbrace",
+        "±": "pm",
+        "∓": "mp",
         "[": "lbrack",
         "]": "rbrack",
         "(": "lgroup lparen",

@@ -36,6 +36,8 @@ _SEPARATOR = (
 """A pattern for separators between thousands."""
 _UNGROUPED = r"(?:,\d{3})*,(?:\d{1,2}(?!\d)|\d{4})"
 """Text after `1,100`, if it shows that the comma separates the numbers of a list, not thousands: `,20`."""
+_CHINESE = "\u3040-\u30ff\u3400-\u9fff"
+"""Chinese and Japanese characters, which may stand beside a Latin letter without a space: `或x`."""
 _TOKEN = re.compile(
     r"(?P<space>(?:\s|~|\\ )+)"
     rf"|(?P<number>(?<!\d,)[1-9]\d{{0,2}}(?:{_SEPARATOR}\d{{3}}(?!\d))+(?!(?<=,\d{{3}}){_UNGROUPED})(?:\.\d+)?"
@@ -45,7 +47,7 @@ _TOKEN = re.compile(
     r"|\\end\s*\{(?P<end>[a-z]*)\*?\}"
     r"|\\(?P<command>q?quad|(?:operatorname|hspace|vspace|tag)\*|[A-Za-z]+|[,;:!>/ ])"
     r"|(?P<mark>\\\\(?:\s?\[-?[\d.]{1,6}\s?[a-z]{2}\])?|\\[{}$%&#_|]|\$\$?|\\[()\[\]]|<=|>=|!=|==|=>|->|\*\*)"
-    rf"|(?P<letters>[^\W\d_](?:[^\W\d_]|{MARKS_ON_LETTERS})*)"
+    rf"|(?P<letters>[{_CHINESE}]+|[^\W\d_](?:(?![{_CHINESE}])[^\W\d_]|{MARKS_ON_LETTERS})*)"
     r"|(?P<character>.)",
     re.DOTALL,
 )

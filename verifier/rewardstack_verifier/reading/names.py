@@ -80,7 +80,7 @@ RELATIONS = {
 }
 
 JOINING = {
-    **dict.fromkeys(("and", "und", "et", "e", "y", "和", "と", "и"), "and"),
+    **dict.fromkeys(("and", "und", "et", "e", "y", "和", "与", "且", "と", "и"), "and"),
     **dict.fromkeys(("or", "oder", "ou", "o", "或", "或者", "または", "или"), "or"),
     "land": "and",
     "lor": "or",
@@ -99,10 +99,11 @@ SYSTEMS = frozenset(("cases", "aligned", "align", "gathered", "gather", "split")
 DECORATIONS = word_set("vec hat bar tilde dot ddot")
 """Accents, which make a letter a different name: `\\bar{x}`."""
 
-UNITS = word_set(
-    "sq cu mm cm dm km nm in ft yd mi mg kg oz lb ml mL dl cl ms ns hr hp Hz Pa eV kJ kW kN kV mV mA mW MW GW GB MB kB"
+NO_FACTORS = word_set(
+    "all and any are but das der die ein für has les mod nor not one per plus the und was yes odd red two six ten"
+    " in is of or if no so to min max deg mol sin day ton cup way men"
 )
-"""Letter groups that are a unit rather than a product of letters."""
+"""Short words that are never a product of letters."""
 
 UNIT_LETTERS = frozenset("mgshlLNJKVWACFT")
 """Letters that are a unit if they are upright and follow a number."""

@@ -96,11 +96,14 @@ _DOTTED = re.compile(r"(?<=[.\d])\\dot\s?\{?(\d)\}?(?:(\d*)\\dot\s?\{?(\d)\}?)?"
 """The repeating digits of a decimal, with a dot above the first and last of them."""
 _BARE_POINT = re.compile(r"(?<!\d)\.(?=\\overline\{\d)")
 """A point without a digit before it: `.\\overline{3}`."""
+_FACTOR = re.compile(r"(?<![A-Za-z\\])([A-Za-z]?[ghGH])(?=\s*(?:\\left\s*)?\()(?!.*=)")
+"""A letter that may name a function or be a factor: `g(M - m)`."""
 _OTHER_SPELLINGS = (
     (_IN_BRACKETS, _THOUSANDS, ", "),
     (_EULER, _EULER, r"\1 e "),
     (_COMBINATIONS, _COMBINATIONS, r"\\binom{\1}{\2}"),
     (_PERMUTATIONS, _PERMUTATIONS, r"\\frac{\1!}{(\1-\2)!}"),
+    (_FACTOR, _FACTOR, r"\1*"),
     (_BASE, _BASE, r"_{\1\2\3}"),
     (_DOTTED, _DOTTED, r"\\overline{\1\2\3}"),
     (_BARE_POINT, _BARE_POINT, "0."),

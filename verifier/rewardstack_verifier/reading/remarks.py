@@ -75,7 +75,7 @@ def _drop_parentheses(tokens: list[Token]) -> list[Token]:
     """Remove words in parentheses after a value; if the words are a unit, remove only the parentheses."""
     for at in (at for at in range(1, len(tokens) - 2) if tokens[at].text == "("):
         end = next((end for end in range(at + 2, min(len(tokens), at + MAX_WORDS + 2)) if tokens[end].text == ")"), 0)
-        if not end or tokens[at - 1].kind == COMMAND or tokens[at - 1].text in _APPLIED:
+        if not end or tokens[at - 1].kind == COMMAND or tokens[at - 1].text in {*_APPLIED, "/"}:
             continue
         inside = tokens[at + 1 : end]
         kept = inside if parse_unit(inside)[1] == len(inside) else []
