@@ -163,6 +163,7 @@ UNITS = (
     Row("bps", "", "1 bit s^-1", "TGMk"),
     # force, pressure, energy, power
     Row("N", "newton ньютон 牛顿 牛頓 ニュートン 뉴턴 نيوتن न्यूटन", "1000 g m s^-2", THOUSANDS),
+    Row("Nm", "newton_meter newton_metre newtonmeter", "1 N m", "km"),
     Row("dyn", "dyne", "1/100000 N"),
     Row("lbf", "pound_force", "4.4482216152605 N"),
     Row("kgf", "", "9.80665 N"),

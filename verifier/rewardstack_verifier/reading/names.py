@@ -16,6 +16,17 @@ FUNCTIONS = {
             " arcsinh arccosh arctanh ln exp erf zeta"
         )
     },
+    "tg": "tan",
+    "ctg": "cot",
+    "cotg": "cot",
+    "cosec": "csc",
+    "arctg": "arctan",
+    "arcctg": "arccot",
+    "sh": "sinh",
+    "ch": "cosh",
+    "th": "tanh",
+    "cth": "coth",
+    "lg": "log10",
     "asin": "arcsin",
     "acos": "arccos",
     "atan": "arctan",
@@ -37,6 +48,9 @@ FUNCTIONS = {
 }
 """Operation of each function name; `log` without a base is the decimal logarithm."""
 
+AMBIGUOUS_FUNCTIONS = word_set("tg sh ch th lg")
+"""Functions that may be a product of two letters unless they are upright or a space follows."""
+
 INVERSES = {name: f"arc{name}" for name in word_set("sin cos tan cot sec csc sinh cosh tanh")}
 """Inverse of each function for which the exponent -1 means the inverse: `\\sin^{-1}` is `arcsin`."""
 
@@ -56,7 +70,7 @@ OVER_INDEX = {"sum": "sum over", "prod": "product over"}
 
 GREEK = word_set(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron rho sigma tau upsilon phi chi psi"
-    " omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar"
+    " omega circled Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar"
 )
 
 CONSTANTS = {"pi": "pi", "e": "e", "i": "i", "infty": "infinity", "infinity": "infinity", "inf": "infinity"}

@@ -22,6 +22,7 @@ from rewardstack_verifier.numbers.tree import (
 from rewardstack_verifier.reading import numerals
 from rewardstack_verifier.reading.lexer import BEGIN, COMMAND, END, LETTERS, MARK, NUMBER, Token, UnreadableError
 from rewardstack_verifier.reading.names import (
+    AMBIGUOUS_FUNCTIONS,
     CONSTANTS,
     DECORATIONS,
     DETERMINANT,
@@ -141,6 +142,8 @@ class _Parser:
 
         If the number is 0, a bar opens an absolute value.
         """
+        self._has_points = False
+        """Whether points are added, as in `(1, 2) + t(3, 4)`, so that a point may have a letter as its factor."""
         self._indices: frozenset[str] = frozenset()
         """Indices of the enclosing sums and products; an index named `i` is not the imaginary unit."""
 
@@ -294,9 +297,16 @@ class _Parser:
         sign = self._take(*SIGNS)
         first = self._product()
         if isinstance(first, Matrix):
-            return self._sum_of_matrices(self._multiple(integer(-1), first) if sign == "-" else first)
+            return self._sum_of_matrices(
+                Matrix(tuple(tuple(map(negative, map(require_expression, row))) for row in first.rows))
+                if sign == "-"
+                else first
+            )
         if not sign and (self._peek().text not in SIGNS or self._at_set_minus(first)):
             return first
+        if isinstance(first, Sequence) and first.opening in ("(", "<") and not sign:
+            self._has_points = True
+            return replace(first, items=self._sum_of_matrices(Matrix((first.items,))).rows[0])
         total = add_term(sign or "+", None, require_expression(first))
         while (sign := self._take(*SIGNS)) and not self._ends():
             total = add_term(sign, total, require_expression(self._product()))
@@ -304,11 +314,12 @@ class _Parser:
             raise UnreadableError("a sign without an operand")
         return total
 
-    def _sum_of_matrices(self, total: Node) -> Node:
-        """Add matrices of one shape entry by entry."""
+    def _sum_of_matrices(self, total: Matrix) -> Matrix:
+        """Add matrices, or points, of one shape entry by entry."""
         while sign := self._take("+", "-"):
             term = self._product()
-            if not (isinstance(total, Matrix) and isinstance(term, Matrix)) or _shape(total) != _shape(term):
+            term = Matrix((term.items,)) if isinstance(term, Sequence) and self._has_points else term
+            if not isinstance(term, Matrix) or _shape(total) != _shape(term):
                 raise UnreadableError("a matrix and a term of another shape")
             total = Matrix(
                 tuple(
@@ -372,16 +383,16 @@ class _Parser:
         """Return whether `before` is an operation and the next number has an exponent or factorial: `2^6 3^5`."""
         return isinstance(before, Apply) and self._peek(1).text in ("^", "!")
 
-    def _multiple(self, factor: Expression, of: Matrix | Sequence) -> Node:
+    def _multiple(self, factor: Expression, of: Matrix | Sequence) -> Matrix | Sequence:
         """Multiply each entry of a matrix or point by a factor.
 
-        The factor of a point must not have letters, because `f(1, 2)` is not a product.
+        The factor of a point must not have letters, because `f(1, 2)` is not a product, unless it is added to a point.
         """
         if isinstance(of, Matrix):
             return Matrix(
                 tuple(tuple(make_product([factor, require_expression(one)]) for one in row) for row in of.rows)
             )
-        if symbols(factor) or of.opening not in ("(", "<"):
+        if (symbols(factor) and not self._has_points) or of.opening not in ("(", "<"):
             raise UnreadableError("a list within a product")
         return replace(of, items=tuple(make_product([factor, require_expression(one)]) for one in of.items))
 
@@ -506,8 +517,8 @@ class _Parser:
             return self._named(name)
         if name in DECORATIONS:
             decorated = subscript_text(self._argument())
-            is_vector = name == "vec" and len(decorated) == 1
-            return Symbol(self._full_name(decorated if is_vector else f"{name} {decorated}"))
+            is_vector = len(decorated) == 1 and (name == "vec" or (name == "hat" and decorated in "ijk"))
+            return make_letter(self._full_name(decorated if is_vector else f"{name} {decorated}"))
         if name in _FIGURES and self._peek().kind == LETTERS:
             return Symbol(f"{name} {self._next().text}")
         if name == "mathbb":
@@ -728,7 +739,8 @@ class _Parser:
 
     def _letters(self, token: Token) -> Node:
         name = token.text
-        if name in FUNCTIONS and len(name) > 1:
+        is_product = name in AMBIGUOUS_FUNCTIONS and not (token.word or self._peek().spaced)
+        if name in FUNCTIONS and len(name) > 1 and not is_product:
             return self._function(FUNCTIONS[name])
         if name in MULTI_ARGUMENT_FUNCTIONS:
             return self._function_of_several(MULTI_ARGUMENT_FUNCTIONS[name])
@@ -742,6 +754,8 @@ class _Parser:
             return self._named(name)
         if name in GREEK:
             return Symbol(name)
+        if name in _FIGURES and self._peek().kind == LETTERS:
+            return Symbol(f"{name} {self._next().text}")
         if token.word or name in NO_FACTORS or (len(name) > MAX_FACTORS and not _are_factors(name)):
             raise UnreadableError(f"the word {name!r}")
         self._at -= 1
