@@ -6,7 +6,6 @@ parser to the readers in `reading.readings`, and the rows to the table.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from itertools import product
 from typing import Any, get_args
@@ -330,6 +329,11 @@ def _equal_inequalities(answer: Relation, reference: Relation) -> bool | None:
     return equal_inequalities(answer, reference, equal_nodes)
 
 
+def _equal_named_sets(answer: NamedSet, reference: NamedSet) -> bool:
+    """Compare two named sets; the natural numbers may begin with 0 or 1."""
+    return answer == reference or {answer.name, reference.name} in ({"N", "Z+"}, {"N", "N*"})
+
+
 def _equal_sets(answer: Node, reference: Node) -> bool | None:
     """Compare two sets of real numbers, one of which may be a list of its members."""
     one, other = as_reals(answer) or as_members(answer), as_reals(reference) or as_members(reference)
@@ -371,7 +375,7 @@ COMPARISONS: tuple[Row, ...] = (
     if_equal_row(same_type_row(as_inequality, _equal_inequalities)),
     any_type_row(as_reals, _equal_sets),
     same_type_row(as_inequality, _equal_inequalities),
-    same_type_row(accept_types(NamedSet), operator.eq),
+    same_type_row(accept_types(NamedSet), _equal_named_sets),
 )
 """The rows in order; the first that applies decides.
 

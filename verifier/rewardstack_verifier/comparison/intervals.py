@@ -34,6 +34,7 @@ from rewardstack_verifier.reading.syntax import (
     Sequence,
     SetBuilder,
     is_expression,
+    is_point,
 )
 
 INFINITY = Constant("infinity")
@@ -118,13 +119,8 @@ def equal_reals(answer: Reals, reference: Reals) -> bool | None:
 
 
 def as_members(node: Node) -> Reals | None:
-    """Return listed members (`{1, 2}`, `\\pm 1`), a single value or the empty set as a set of real numbers.
-
-    The result is None for other nodes.
-    """
+    """Return listed members (`{1, 2}`, `\\pm 1`) or a single value as a set of real numbers; None for other nodes."""
     listed = as_list(node)
-    if node == NamedSet("empty"):
-        return Reals(Interval(integer(0), False, integer(0), False))
     if listed is None:
         return Reals(_point(node)) if is_expression(node) else None
     points = tuple(_point(item) for item in listed.items if is_expression(item))
@@ -176,7 +172,8 @@ def _from_list(node: Sequence) -> Reals | None:
         return _combine("cup", node.items) if all(map(_is_half_line, node.items)) else None
     if set(node.joined) == {"or"}:
         items = tuple(map(_value_as_set, node.items))
-        return _combine("cup", items if any(map(as_inequality, items)) else node.items)
+        is_union = any(map(as_inequality, items)) or not all(map(is_point, items)) or any(map(_is_half_line, items))
+        return _combine("cup", items) if is_union else None  # otherwise, they are points
     if not all(conditional) or not set(node.joined) <= {",", "and", ";"}:
         return None
     return _combine("cap" if "and" in node.joined else ",", node.items)
@@ -304,7 +301,7 @@ def _between(low: Expression | None, high: Expression | None, included: bool = F
 
 
 def _equal_regions(answer: Region, reference: Region) -> bool | None:
-    """Return whether two sets of real numbers are equal.
+    """Return whether two sets of real numbers are equal. A set that is not written as empty is not the empty set.
 
     The result is None if there are more than `MAX_BOUNDS` bounds, if a bound has letters, if the order of the bounds is
     unknown, or if infinity is an element of a set.
@@ -318,7 +315,8 @@ def _equal_regions(answer: Region, reference: Region) -> bool | None:
         reference_groups = _group_bounds(expected, [])
         groups = _group_bounds(found, reference_groups)
         place_of_bound = {bound: at for at, group in enumerate(groups) for bound in group}
-        return _cells(answer, place_of_bound, len(groups)) == _cells(reference, place_of_bound, len(groups))
+        cells = _cells(answer, place_of_bound, len(groups))
+        return any(cells) and cells == _cells(reference, place_of_bound, len(groups))
     except _UnorderedError:
         return None
 
@@ -371,6 +369,8 @@ def _cells(region: Region, place_of_bound: dict[Expression, int], count: int) ->
         return first
     start = -1 if region.low == MINUS_INFINITY else 2 * place_of_bound[region.low] + 2 - region.low_in
     stop = 2 * count + 1 if region.high == INFINITY else 2 * place_of_bound[region.high] + 1 + region.high_in
+    if start >= stop:
+        raise _UnorderedError  # `(3, -2)` is a point, not an empty interval
     return tuple(start <= cell < stop for cell in range(2 * count + 1))
 
 

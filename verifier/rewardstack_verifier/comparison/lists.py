@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from rewardstack_verifier.comparison.equations import as_equation, named_values
 from rewardstack_verifier.comparison.values import all_of, any_of
-from rewardstack_verifier.numbers.tree import Apply, Expression, Symbol, negative, parts, symbols
-from rewardstack_verifier.reading.syntax import NamedSet, Node, Relation, Sequence, is_expression, is_point
+from rewardstack_verifier.numbers.rational import to_fraction
+from rewardstack_verifier.numbers.tree import Apply, Expression, Symbol, integer, negative, parts, symbols
+from rewardstack_verifier.reading.syntax import Combination, NamedSet, Node, Relation, Sequence, is_expression, is_point
 
 Equal = Callable[[Node, Node], "bool | None"]
 _SIGNS = {"plus or minus": (1, -1), "minus or plus": (-1, 1)}
@@ -32,9 +33,24 @@ def as_list(node: Node) -> Sequence | None:
         if not (isinstance(set_, Sequence) and set_.opening == "{"):
             return None
         return Sequence("", tuple(Relation(("=",), (node.sides[0], one)) for one in set_.items), "", ("or",))
+    if isinstance(node, Combination) and node.operator == "cap":
+        return _integers_between(node.left, node.right) or _integers_between(node.right, node.left)
     if is_expression(node) and _signs(node):
         return Sequence("", (_with_sign(node, 0), _with_sign(node, 1)), "", ("or",))
     return None
+
+
+def _integers_between(interval: Node, integers: Node) -> Sequence | None:
+    """Return the integers of an interval, `[1, 5] \\cap \\mathbb{Z}`; None if the bounds are not two numbers."""
+    if integers != NamedSet("Z") or not isinstance(interval, Sequence) or interval.opening not in ("(", "["):
+        return None
+    bounds = [to_fraction(item) for item in interval.items if is_expression(item)]
+    low, high = bounds if len(bounds) == 2 else (None, None)
+    if low is None or high is None or not low < high < low + MAX_ITEMS:
+        return None
+    first = low.floor() + 1 if interval.opening == "(" else low.ceil()
+    last = high.ceil() - 1 if interval.closing == ")" else high.floor()
+    return Sequence("{", tuple(integer(at) for at in range(int(first), int(last) + 1)), "}")
 
 
 def _signs(expression: Expression) -> list[str]:
@@ -119,9 +135,9 @@ def _drop_names(list_: Sequence, other: Sequence) -> Sequence:
 def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | None:
     """Return whether two lists have the same members.
 
-    The order counts if both lists consist of expressions, have no brackets and are joined by commas or semicolons. One
-    of them may also name its values by different letters (`x = 1, y = 2`). All other lists, such as sets, lists joined
-    by words and two lists of equations, may be in any order. In sets and lists of points, a member may be repeated.
+    The order counts if both lists consist of values or words, have no brackets and are joined by commas or semicolons.
+    One of them may also name its values by different letters (`x = 1, y = 2`). All other lists, such as sets, lists
+    joined by words and two lists of equations, may be in any order. In sets and lists of points, a member may repeat.
 
     Args:
         answer: a list from `as_list`.
@@ -199,7 +215,9 @@ def _with_sign(expression: Expression, sign_index: int) -> Expression:
 
 
 def _is_ordered(list_: Sequence) -> bool:
-    return not list_.opening and set(list_.joined) <= {",", ";"} and all(map(is_expression, list_.items))
+    """Return whether the order of a list counts: it has no brackets, no "and" or "or", and no equations or points."""
+    is_plain = not list_.opening and set(list_.joined) <= {",", ";"}
+    return is_plain and not any(isinstance(item, (Relation, Sequence)) for item in list_.items)
 
 
 def _equal_sets(one: tuple[Node, ...], other: tuple[Node, ...], equal: Equal) -> bool | None:

@@ -20,7 +20,7 @@ from rewardstack_verifier.comparison.values import (
 )
 from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.numbers.rational import to_fraction
-from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, symbols
+from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, parts, symbols
 from rewardstack_verifier.reading.names import GREEK
 from rewardstack_verifier.reading.syntax import Node, Quantity, Relation, Total, Unit, Words, is_expression
 from rewardstack_verifier.reading.wording import normalize_phrase
@@ -49,12 +49,28 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
         if parts or not (_as_measured(answer) and _as_measured(reference)):
             return parts
     one, other = _as_measured(answer), _as_measured(reference)
-    if one is None or other is None:
+    if one is None or other is None or not _have_same_words(answer, reference):
         return False
     (value, meanings), (asked, expected) = one, other
     if not meanings or not expected:
         return _equal_without_unit(one, other)
     return any_of(_equal_converted(value, own, asked, its) for own, its in product(meanings, expected))
+
+
+def _have_same_words(answer: Node, reference: Node) -> bool:
+    """Return whether the nouns of two values are the same, up to words that one of them leaves out behind a number.
+
+    Behind letters, all words count: `n \\text{ odd}`. The answer may leave out a unit only if it is marked as one.
+    """
+    if isinstance(reference, Quantity) and not (reference.is_marked or isinstance(answer, Quantity)):
+        return False
+    nouns = [node.noun if isinstance(node, Quantity) else "" for node in (answer, reference)]
+    quantities = [node for node in (answer, reference) if isinstance(node, Quantity)]
+    if nouns[0] == nouns[1] or len({bool(one.meanings) for one in quantities}) > 1:
+        return nouns[0] == nouns[1]
+    has_number = any(isinstance(part, Number) for one in quantities for part in parts(one.value))
+    one, other = ({*normalize_phrase(noun).split()} for noun in nouns)
+    return one == other or (has_number and (one <= other or other <= one))
 
 
 def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[bool | None]:
@@ -80,9 +96,7 @@ def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[boo
 def _with_nouns(quantities: Iterable[Node]) -> list[tuple[str, Node]]:
     """Return pairs of noun and quantity; empty if an item is not a quantity with a noun."""
     items = [*quantities]
-    found = [
-        (normalize_phrase(one.unit.lower()), one) for one in items if isinstance(one, Quantity) and not one.meanings
-    ]
+    found = [(normalize_phrase(one.noun), one) for one in items if isinstance(one, Quantity) and not one.meanings]
     return [*found] if len(found) == len(items) else []
 
 

@@ -61,11 +61,20 @@ def _rename_unit_vectors(expression: Expression) -> Expression:
 
 
 def strip_names(answer: Node, reference: Node) -> tuple[Node, Node]:
-    """Return two points, vectors or sets without their names; other nodes unchanged.
+    """Return two points, vectors or sets without their names; other nodes, and two different names, unchanged.
 
+    The answer may add a letter to a point, `A(3, 4)`, but not leave it out, because `R(3, 3)` may be a number.
     Coordinates are sorted by name if both nodes name the same coordinates; otherwise they stay in their written order.
     If one of the nodes is a point, the other can also be `x = 1, y = 2`.
     """
+    own, asked = (
+        [node.sides[0]] if isinstance(node, Relation) and isinstance(node.sides[0], Symbol) else []
+        for node in (answer, reference)
+    )
+    if (own and asked and own != asked) or (
+        isinstance(reference, Relation) and reference.operators == ("of",) and not own
+    ):
+        return answer, reference
     names = _coordinate_names(answer)
     if names and sorted(names) == sorted(_coordinate_names(reference)):
         answer, reference = _sort_coordinates(answer, names), _sort_coordinates(reference, names)
@@ -118,13 +127,13 @@ def _strip_name(node: Node) -> Node:
     if isinstance(node, Sequence) and not node.opening and node.items and not any(map(_is_condition, node.items)):
         first = _strip_name(node.items[0])
         return Sequence("", (first, *node.items[1:]), "", node.joined) if first is not node.items[0] else node
-    if not isinstance(node, Relation) or node.operators not in (("=",), ("in",)):
+    if not isinstance(node, Relation) or node.operators not in (("=",), ("in",), ("of",)):
         return node
     name, value = node.sides
     if _is_name(name) and (_is_point_or_list(value) or isinstance(value, Matrix)):
         return value
     is_vector = _is_point_or_list(value) or (is_expression(value) and as_components(value) is not None)
-    if isinstance(name, Symbol) and node.operators == ("=",) and is_vector:
+    if isinstance(name, Symbol) and node.operators != ("in",) and is_vector:
         return value
     if isinstance(name, Combination) or (isinstance(name, Symbol) and isinstance(value, NamedSet)):
         return value

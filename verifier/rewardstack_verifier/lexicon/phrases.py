@@ -35,6 +35,7 @@ SAME = {
     "|все действительные числа|全体实数|任意实数",
     "empty set": "empty set|empty|leere menge|ensemble vide|conjunto vacío|conjunto vazio|пустое множество|空集",
     "all integer": "all integer|every integer|alle ganzen zahlen|所有整数|全体整数",
+    "all positive integer": "all positive integer|positive integer|every positive integer|所有正整数|全体正整数",
     "red": "red|rouge|rojo|vermelho|rosso|красный|红|红色|赤",
     "blue": "blue|blau|bleu|azul|blu|синий|蓝|蓝色|青",
     "green": "green|grün|vert|verde|зелёный|зеленый|绿|绿色|緑",
@@ -42,6 +43,7 @@ SAME = {
     "black": "black|schwarz|noir|negro|preto|чёрный|черный|黑|黑色|黒",
     "white": "white|weiß|weiss|blanc|blanco|branco|bianco|белый|白|白色",
     "gray": "gray|grey",
+    "people": "people|person|persons",
 }
 """Normal forms and their synonyms in lower case, separated by `|`; English synonyms are singular, without articles."""
 
@@ -68,6 +70,8 @@ ANSWER = (
     "|答案为|答え :|答えは"
 )
 """Phrases that only introduce an answer."""
+LABELS = "point points punkt point(s) punto ponto точка 点 點 점"
+"""Words before a letter or a point that do not change it."""
 ROUGHLY_BEHIND = (
     "approximately|approx|exactly|in total|total|altogether|en total|au total|insgesamt|no total|in totale|всего"
     "|ungefähr|genau|environ|左右"
@@ -137,6 +141,11 @@ WITHIN = "of the at from and"
 """Words of `CHANGING` that a noun phrase may contain between two words; "of" may also begin it."""
 SHORT = "a an in my he we it s of at de la le du un el di da do"
 """Words of one or two letters that a noun phrase may contain."""
+PERMUTATIONS = (
+    "and permutations|and its permutations|and all permutations|and all its permutations|and their permutations"
+    "|and all their permutations|and permutations thereof|and all permutations thereof|or any permutation"
+)
+"""Words behind a point that add all orders of its coordinates."""
 CONDITIONS = "if for when where falls für wenn si pour cuando se quando если при 若 当 当且仅当"
 """Words before the condition of a case in a function defined by cases."""
 OTHERWISE = "otherwise else sonst andernfalls sinon autrement caso contrario de lo altrimenti иначе 其他 否则"

@@ -154,7 +154,8 @@ UNITS = (
     Row("", "century centurie", "1200 mo"),
     # speed, frequency
     Row("mph", "", "1609.344/3600 m s^-1"),
-    Row("kph kmh kmph", "км/ч", "1000/3600 m s^-1"),
+    Row("", "米每秒", "1 m s^-1"),
+    Row("kph kmh kmph", "км/ч 千米每小时 公里每小时", "1000/3600 m s^-1"),
     Row("fps", "", "0.3048 m s^-1"),
     Row("kn kt", "knot", "1852/3600 m s^-1"),
     Row("Hz", "hertz", "1 s^-1", THOUSANDS),
@@ -162,6 +163,7 @@ UNITS = (
     Row("bps", "", "1 bit s^-1", "TGMk"),
     # force, pressure, energy, power
     Row("N", "newton ньютон 牛顿 牛頓 ニュートン 뉴턴 نيوتن न्यूटन", "1000 g m s^-2", THOUSANDS),
+    Row("Nm", "newton_meter newton_metre newtonmeter", "1 N m", "km"),
     Row("dyn", "dyne", "1/100000 N"),
     Row("lbf", "pound_force", "4.4482216152605 N"),
     Row("kgf", "", "9.80665 N"),
@@ -241,4 +243,13 @@ LETTERS = "m g s h l L N J K V W A C F"
 """One-letter symbols that are read as a unit if a space is before them, even if they are not in upright type.
 
 All other one-letter symbols are units only in upright type.
+"""
+
+MARKED = (
+    "sq cu mm cm dm km in ft yd mi kg oz lb lbs ml mL dl cl hr hrs min hp Hz kHz MHz GHz Pa kPa eV keV kJ kW kWh kN kV"
+    " GB MB kB mol mph kmh rad deg bit cal gal atm m/s m/s^2 m/s^{2} ft/s g/mol g/L N/m J/K V/m"
+)
+"""Symbols that are a unit although they are not in upright type, because nobody means a product of these letters.
+
+The answer may leave them out. Other symbols, such as `mg`, `m` and `nm`, may be a product.
 """

@@ -32,7 +32,7 @@ def parse_quantity_list(tokens: list[Token]) -> Sequence:
     Raises:
         UnreadableError: there are fewer than two or too many items, an item cannot be parsed, or no item has a unit.
     """
-    found = _parse_list(tokens, (parse_worded_value, parse_quantity))
+    found = _parse_list(tokens, (parse_quantity, parse_worded_value))
     if not any(isinstance(item, Quantity) for item in found.items):
         raise UnreadableError("no quantities")
     return found

@@ -10,14 +10,27 @@ _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ", "012345
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙ", "0123456789+-()n")
 _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
 _LOWERED_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙ]+")
+_CIRCLED = re.compile("[①-⑨](?:[\\s、，,和与]+(?=[①-⑨]))?")
+"""The number of a statement, with what joins it to the next one: `①和③`."""
 _VULGAR = re.compile("[¼-¾⅐-⅞]")
 _SET_OF_EMPTY = re.compile(r"(?<![A-Za-z}])\{∅\}")
 """Braces around the sign of the empty set, unless they are the braces of a command's argument."""
 _DIGIT = re.compile(r"(?![0-9])\d")
 _INVISIBLE = dict.fromkeys(
-    [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF, 0xAD, 0x20E3, 0xFE0F]
+    [
+        *range(0x200B, 0x2010),
+        *range(0x202A, 0x202F),
+        *range(0x2060, 0x2065),
+        0xFEFF,
+        0xAD,
+        0x20E3,
+        0xFE0F,
+        0x2705,
+        0x2713,
+        0x2714,
+    ]
 )
-"""Characters without width: joiners, direction marks, soft hyphens, variation selectors."""
+"""Characters without meaning: joiners, direction marks, soft hyphens, variation selectors, check marks."""
 
 MARKS_ON_LETTERS = "[\u0300-\u036f\u064b-\u0652\u0900-\u0903\u093a-\u094f\u0e31-\u0e4e]"
 """A pattern for accents and vowel signs that are separate characters."""
@@ -121,6 +134,7 @@ def replace_characters(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _replace(text: str) -> str:
+    text = _CIRCLED.sub(lambda one: f"\\circled_{{{unicodedata.digit(one[0][0])}}} ", text)
     text = _RAISED_RUN.sub(lambda run: f"^{{{run[0].translate(_RAISED)}}}", text)
     text = _LOWERED_RUN.sub(lambda run: f"_{{{run[0].translate(_LOWERED)}}}", text)
     text = _VULGAR.sub(lambda one: _fraction(one[0]), text)

@@ -19,7 +19,7 @@ SPACES = word_set("quad qquad enspace thinspace medspace thickspace , ; : >")
 
 UNWRAPPED = word_set(
     "mathbf boldsymbol bm mathit mathsf mathtt mathcal mathscr mathfrak pmb boxed fbox framebox underline uline smash"
-    " mathclap mathrlap mathllap emph bold cancel hbox overbrace underbrace"
+    " mathclap mathrlap mathllap emph bold hbox overbrace underbrace num"
 )
 """Commands for fonts and frames; only their argument is kept."""
 
@@ -28,6 +28,7 @@ TEXT = word_set("text textbf textit textrm textsf texttt textnormal mbox mathrm 
 
 HIDDEN = word_set(
     "phantom hphantom vphantom hspace hspace* vspace vspace* color label tag tag* rule kern mspace leftroot uproot"
+    " cancel bcancel xcancel sout"
 )
 """Commands to drop together with their argument, which is invisible or not part of the answer."""
 
@@ -48,6 +49,8 @@ ALIASES = {
         "/": "div",
         "\\{": "lbrace",
         "\\}": "rbrace",
+        "±": "pm",
+        "∓": "mp",
         "[": "lbrack",
         "]": "rbrack",
         "(": "lgroup lparen",
@@ -90,6 +93,9 @@ ALIASES = {
     for alias in aliases.split()
 }
 """Name that replaces each alias."""
+
+LETTER_COMMANDS = {"imath": "i", "jmath": "j"}
+"""Letter of each command for a letter without its dot."""
 
 DEGREES = word_set("degrees degree deg")
 """Words for the degree sign."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
+from rewardstack_verifier.lexicon.units import PREFIXES
 from rewardstack_verifier.reading.characters import MARKS_ON_LETTERS, replace_characters
 from rewardstack_verifier.reading.commands import (
     ALIASES,
@@ -16,6 +17,7 @@ from rewardstack_verifier.reading.commands import (
     DEGREES,
     DROPPED,
     HIDDEN,
+    LETTER_COMMANDS,
     SPACES,
     TEXT,
     UNWRAPPED,
@@ -36,6 +38,8 @@ _SEPARATOR = (
 """A pattern for separators between thousands."""
 _UNGROUPED = r"(?:,\d{3})*,(?:\d{1,2}(?!\d)|\d{4})"
 """Text after `1,100`, if it shows that the comma separates the numbers of a list, not thousands: `,20`."""
+_CHINESE = "\u3040-\u30ff\u3400-\u9fff"
+"""Chinese and Japanese characters, which may stand beside a Latin letter without a space: `或x`."""
 _TOKEN = re.compile(
     r"(?P<space>(?:\s|~|\\ )+)"
     rf"|(?P<number>(?<!\d,)[1-9]\d{{0,2}}(?:{_SEPARATOR}\d{{3}}(?!\d))+(?!(?<=,\d{{3}}){_UNGROUPED})(?:\.\d+)?"
@@ -45,7 +49,7 @@ _TOKEN = re.compile(
     r"|\\end\s*\{(?P<end>[a-z]*)\*?\}"
     r"|\\(?P<command>q?quad|(?:operatorname|hspace|vspace|tag)\*|[A-Za-z]+|[,;:!>/ ])"
     r"|(?P<mark>\\\\(?:\s?\[-?[\d.]{1,6}\s?[a-z]{2}\])?|\\[{}$%&#_|]|\$\$?|\\[()\[\]]|<=|>=|!=|==|=>|->|\*\*)"
-    rf"|(?P<letters>[^\W\d_](?:[^\W\d_]|{MARKS_ON_LETTERS})*)"
+    rf"|(?P<letters>[{_CHINESE}]+|[^\W\d_](?:(?![{_CHINESE}])[^\W\d_]|{MARKS_ON_LETTERS})*)"
     r"|(?P<character>.)",
     re.DOTALL,
 )
@@ -90,6 +94,21 @@ _CUT_SPACE = re.compile(r"(?<!\\)\\\s*\Z")
 """A backslash at the end of a text: the rest of a LaTeX space (`\\ `) after the text was stripped."""
 _ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
 """An HTML entity."""
+
+
+_GROUP = r"((?:[^{}]|\{[^{}]*\})*)"
+_QUANTITY = re.compile(rf"\\(?:(?:SI|qty)\{{(?P<value>[^{{}}]*)\}}|si|unit)\{{(?P<unit>{_GROUP})\}}")
+"""A quantity or unit of the LaTeX package siunitx: `\\SI{5}{m/s}`."""
+_PREFIX = re.compile(rf"\\({'|'.join(name for name, _ in PREFIXES.values())})\\")
+_FORMULA = re.compile(rf"\\ce\{{{_GROUP}\}}")
+"""A formula of chemistry of the LaTeX package mhchem: `\\ce{H2O}`."""
+_CHARGE, _COUNT, _ELEMENTS = (
+    re.compile(r"\^?(\d*[+-])(?!\S)"),
+    re.compile(r"(?<=[A-Za-z)\]])\d+"),
+    re.compile(r"[A-Za-z]+"),
+)
+_ORBITALS = re.compile(r"(?:[1-7][spdf]\^\d{1,2})+")
+"""An electron configuration, `1s^22s^22p^6`, whose exponents end before the next number."""
 
 
 class Token(NamedTuple):
@@ -140,11 +159,13 @@ def tokenize(text: str) -> list[Token]:
     if _DOLLAR.findall(text).count("$") % 2:
         text = _DOLLAR.sub(r"\\$", text)  # an odd number of `$`: amounts of money, not delimiters
     text = _CUT_SPACE.sub("", text)
+    if "\\" in text:
+        text = _FORMULA.sub(_expand_formula, _QUANTITY.sub(_expand_quantity, text))
     if text.count("=") > 1:
         text = _separate_equations(text)
     text = _replace_letter_x(_ORDINAL.sub("", replace_characters(text)))
     tokens = _Lexer(text).tokens(word=False)
-    tokens = _put_subscripts_first(_drop_empty_groups(tokens))
+    tokens = _put_subscripts_first(_unwrap_bases(_drop_empty_groups(tokens)))
     for _ in range(MAX_WRAPPED):
         if (layers := _count_outer_braces(tokens)) > 0:
             tokens = tokens[layers : len(tokens) - layers]
@@ -153,6 +174,18 @@ def tokenize(text: str) -> list[Token]:
         else:
             break
     return tokens
+
+
+def _expand_quantity(match: re.Match[str]) -> str:
+    """Return `\\SI{5}{\\metre\\per\\second}` as `5 \\text{ metre per second}`."""
+    unit = _PREFIX.sub(r"\1", match["unit"]).replace("\\", " ")
+    return f"{match['value'] or ''}\\,\\text{{{unit}}}"
+
+
+def _expand_formula(match: re.Match[str]) -> str:
+    """Return `\\ce{SO4^2-}` as `\\text{SO}_{4}^{2-}`."""
+    formula = _COUNT.sub(r"_{\g<0>}", _CHARGE.sub(r"^{\1}", match[1]))
+    return _ELEMENTS.sub(r"\\text{\g<0>}", formula)
 
 
 def _separate_equations(text: str) -> str:
@@ -187,7 +220,8 @@ def _same_tokens(one: str, other: str) -> bool:
     first, second = tokenize(one), tokenize(other)
     if [token[:2] for token in first] == [token[:2] for token in second]:
         return True
-    return ("_" in one or "_" in other) and _simplify_indices(first) == _simplify_indices(second)
+    texts, others = _simplify_indices(first), _simplify_indices(second)
+    return texts == others or ("".join(texts) == "".join(others) and _ORBITALS.fullmatch("".join(texts)) is not None)
 
 
 def _simplify_indices(tokens: list[Token]) -> list[str]:
@@ -267,6 +301,8 @@ class _Lexer:
             return self._group(word) if name in COLORED else []
         if name in TEXT:
             return self._group(word=True)
+        if name in LETTER_COMMANDS:
+            return [Token(LETTERS, LETTER_COMMANDS[name], word)]
         if name in UNWRAPPED:
             inner = self._group(word)
             return inner if len(inner) == 1 else _add_braces(inner)
@@ -322,6 +358,18 @@ def _drop_empty_groups(tokens: list[Token]) -> list[Token]:
             found.pop()
         else:
             found.append(token)
+    return found
+
+
+def _unwrap_bases(tokens: list[Token]) -> list[Token]:
+    """Return the tokens without the braces around a letter before a subscript: `{v}_0`."""
+    found: list[Token] = []
+    for token in tokens:
+        found.append(token)
+        texts = [one.text for one in found[-5:]]
+        is_base = texts[-4::2] == ["{", "}"] and token.text == "_" and found[-3].kind in (LETTERS, COMMAND)
+        if is_base and not (len(texts) > 4 and texts[0] in {*_TAKES_ARGUMENT, "]"}):
+            found[-4:] = [found[-3], token]
     return found
 
 

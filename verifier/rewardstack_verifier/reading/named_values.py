@@ -54,13 +54,13 @@ def _equals_sign(tokens: list[Token]) -> int:
 
 
 def _point(tokens: list[Token]) -> Relation | None:
-    """Parse a point with its letter, `A(3, 4)`; None if the tokens are not such a point."""
+    """Parse a letter before a pair, `A(3, 4)`; None for anything else."""
     if len(tokens) < 5 or not (len(tokens[0].text) == 1 and tokens[0].text.isupper() and tokens[1].text == "("):
         return None
     with suppress(UnreadableError):
         coordinates = parse_formula(tokens[1:])
         if isinstance(coordinates, Sequence) and coordinates.opening == "(":
-            return Relation(("=",), (Symbol(tokens[0].text), coordinates))
+            return Relation(("of",), (Symbol(tokens[0].text), coordinates))
     return None
 
 

@@ -16,6 +16,17 @@ FUNCTIONS = {
             " arcsinh arccosh arctanh ln exp erf zeta"
         )
     },
+    "tg": "tan",
+    "ctg": "cot",
+    "cotg": "cot",
+    "cosec": "csc",
+    "arctg": "arctan",
+    "arcctg": "arccot",
+    "sh": "sinh",
+    "ch": "cosh",
+    "th": "tanh",
+    "cth": "coth",
+    "lg": "log10",
     "asin": "arcsin",
     "acos": "arccos",
     "atan": "arctan",
@@ -37,6 +48,9 @@ FUNCTIONS = {
 }
 """Operation of each function name; `log` without a base is the decimal logarithm."""
 
+AMBIGUOUS_FUNCTIONS = word_set("tg sh ch th lg")
+"""Functions that may be a product of two letters unless they are upright or a space follows."""
+
 INVERSES = {name: f"arc{name}" for name in word_set("sin cos tan cot sec csc sinh cosh tanh")}
 """Inverse of each function for which the exponent -1 means the inverse: `\\sin^{-1}` is `arcsin`."""
 
@@ -56,7 +70,7 @@ OVER_INDEX = {"sum": "sum over", "prod": "product over"}
 
 GREEK = word_set(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron rho sigma tau upsilon phi chi psi"
-    " omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar"
+    " omega circled Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar"
 )
 
 CONSTANTS = {"pi": "pi", "e": "e", "i": "i", "infty": "infinity", "infinity": "infinity", "inf": "infinity"}
@@ -80,7 +94,7 @@ RELATIONS = {
 }
 
 JOINING = {
-    **dict.fromkeys(("and", "und", "et", "e", "y", "和", "と", "и"), "and"),
+    **dict.fromkeys(("and", "und", "et", "e", "y", "和", "与", "且", "と", "и"), "and"),
     **dict.fromkeys(("or", "oder", "ou", "o", "或", "或者", "または", "или"), "or"),
     "land": "and",
     "lor": "or",
@@ -99,10 +113,11 @@ SYSTEMS = frozenset(("cases", "aligned", "align", "gathered", "gather", "split")
 DECORATIONS = word_set("vec hat bar tilde dot ddot")
 """Accents, which make a letter a different name: `\\bar{x}`."""
 
-UNITS = word_set(
-    "sq cu mm cm dm km nm in ft yd mi mg kg oz lb ml mL dl cl ms ns hr hp Hz Pa eV kJ kW kN kV mV mA mW MW GW GB MB kB"
+NO_FACTORS = word_set(
+    "all and any are but das der die ein für has les mod nor not one per plus the und was yes odd red two six ten"
+    " in is of or if no so to min max deg mol sin day ton cup way men"
 )
-"""Letter groups that are a unit rather than a product of letters."""
+"""Short words that are never a product of letters."""
 
 UNIT_LETTERS = frozenset("mgshlLNJKVWACFT")
 """Letters that are a unit if they are upright and follow a number."""

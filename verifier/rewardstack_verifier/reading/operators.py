@@ -71,8 +71,7 @@ def _operators(tokens: list[Token]) -> frozenset[str]:
 def _is_derivative(tokens: list[Token]) -> bool:
     """Return whether tokens begin with `\\frac{d}{dx}` or `dy/dx`."""
     texts = [token.text for token in tokens]
-    if texts[1:2] == ["/"] and texts[0] in ("d", "dy", "df") and len(texts) > 2:
-        return len(texts[2]) == 2 and texts[2].startswith("d")
-    if len(texts) < 6 or texts[:5] != ["frac", "{", "d", "}", "{"]:
-        return False
-    return len(texts[5]) == 2 and texts[5].startswith("d")
+    texts = (
+        texts[2:3] + texts[5:] if texts[:2] == ["frac", "{"] else texts[:1] + texts[2:3] if texts[1:2] == ["/"] else []
+    )
+    return [one[:1] for one in texts] == ["d", "d"] and len(texts[0]) <= len(texts[1]) == 2

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from rewardstack_verifier.numbers.tree import Apply, symbols
+from dataclasses import replace
+
+from rewardstack_verifier.numbers.points import INTEGER_LETTERS
+from rewardstack_verifier.numbers.tree import Apply, Symbol, rename_symbols, symbols
 from rewardstack_verifier.reading.lexer import Token, UnreadableError
 from rewardstack_verifier.reading.names import word_set
 from rewardstack_verifier.reading.parser import parse_formula
-from rewardstack_verifier.reading.syntax import Family, Node, Relation
+from rewardstack_verifier.reading.syntax import Family, Node, Relation, is_expression
 
 _BEFORE = word_set(
     ", ( ; forall where for with and any all some every each is an a number numbers der die für entier entière"
@@ -20,6 +23,8 @@ _SETS = {
     **dict.fromkeys(("N", "natural", "naturals"), "N"),
     **dict.fromkeys(("R", "real", "reals", "reell", "reelle", "réel", "real"), "R"),
 }
+MAX_SET_WORDS = 3
+"""Maximum words of a set before its letter, such as "all integers"."""
 MAX_TOKENS = 12
 """Maximum tokens of the declaration of a parameter, such as "for any integer n"."""
 
@@ -27,8 +32,9 @@ MAX_TOKENS = 12
 def parse_family(tokens: list[Token]) -> Family | Relation:
     """Parse an answer that ends with a parameter and its set.
 
-    If the parameter is the argument of a function, `f(x) = 2x for x in R`, or a real constant of a function,
-    `f(x) = cx for any real constant c`, return only the equation.
+    If the parameter is the argument of a function, `f(x) = 2x for x in R`, a real constant of a function,
+    `f(x) = cx for any real constant c`, or an integer between bounds, `n > 2, n in Z`, return only the relation. The
+    constant is then named `C`. The set may also come first: "all integers n > 2".
 
     Raises:
         UnreadableError: the answer does not end with a parameter and its set, or the rest cannot be parsed. The set may
@@ -40,11 +46,29 @@ def parse_family(tokens: list[Token]) -> Family | Relation:
             declaration.pop()
         if tokens[at].text in _BEFORE and (declared := _read_declaration(declaration)):
             node, (parameter, domain) = parse_formula(tokens[:at]), declared
-            if isinstance(node, Relation) and _needs_no_set(node.sides[0], parameter, domain, tokens[at:]):
+            if isinstance(node, Relation) and _is_constant(node.sides[0], domain, tokens[at:]):
+                return replace(node, sides=tuple(_rename(side, parameter) for side in node.sides))
+            if isinstance(node, Relation) and _needs_no_set(node, parameter, domain):
                 return node
             if domain:
                 return Family(node, parameter, domain)
-    raise UnreadableError("no parameter")
+    return _parse_declared(tokens)
+
+
+def _parse_declared(tokens: list[Token]) -> Relation:
+    """Parse bounds of an integer behind the name of its set: "all integers n > 2"."""
+    words = [token.text for token in tokens[:MAX_SET_WORDS]]
+    at = next((at for at, word in enumerate(words, 1) if _SETS.get(word) == "Z"), 0)
+    if not at or not {*words[: at - 1]} <= _BEFORE:
+        raise UnreadableError("no parameter")
+    node = parse_formula(tokens[at:])
+    if not isinstance(node, Relation) or not any(_needs_no_set(node, letter, "Z") for letter in INTEGER_LETTERS):
+        raise UnreadableError("no bounds of an integer")
+    return node
+
+
+def _rename(side: Node, parameter: str) -> Node:
+    return rename_symbols(side, {parameter: "C"}) if is_expression(side) and "C" not in symbols(side) else side
 
 
 def _read_declaration(declaration: list[str]) -> tuple[str, str] | None:
@@ -60,12 +84,19 @@ def _read_declaration(declaration: list[str]) -> tuple[str, str] | None:
     return None
 
 
-def _needs_no_set(side: Node, parameter: str, domain: str, declaration: list[Token]) -> bool:
-    """Return whether a side is a function such as `f(x)`, and the parameter is its argument or a constant.
+def _is_constant(side: Node, domain: str, declaration: list[Token]) -> bool:
+    """Return whether a parameter is a constant of the function `side`: it is called so, or can be any real number."""
+    is_called = any(token.text in _CONSTANT for token in declaration)
+    return _is_function(side) and (domain == "R" or (not domain and is_called))
 
-    A parameter is a constant if it is called so, or can be any real number: `f(x) = cx, c \\in \\mathbb{R}`.
-    """
-    if not isinstance(side, Apply) or not side.operation.startswith("call "):
-        return False
-    is_constant = domain == "R" or (not domain and any(token.text in _CONSTANT for token in declaration))
-    return parameter in symbols(side) or is_constant
+
+def _needs_no_set(node: Relation, parameter: str, domain: str) -> bool:
+    """Return whether a parameter is the argument of a function such as `f(x)`, or an integer `n` between bounds."""
+    if _is_function(node.sides[0]):
+        return is_expression(node.sides[0]) and parameter in symbols(node.sides[0])
+    is_bounded = Symbol(parameter) in node.sides and {*node.operators} <= {"<", "<=", ">", ">="}
+    return is_bounded and domain == "Z" and parameter in INTEGER_LETTERS
+
+
+def _is_function(side: Node) -> bool:
+    return isinstance(side, Apply) and side.operation.startswith("call ")

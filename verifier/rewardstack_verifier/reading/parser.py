@@ -22,6 +22,7 @@ from rewardstack_verifier.numbers.tree import (
 from rewardstack_verifier.reading import numerals
 from rewardstack_verifier.reading.lexer import BEGIN, COMMAND, END, LETTERS, MARK, NUMBER, Token, UnreadableError
 from rewardstack_verifier.reading.names import (
+    AMBIGUOUS_FUNCTIONS,
     CONSTANTS,
     DECORATIONS,
     DETERMINANT,
@@ -31,11 +32,11 @@ from rewardstack_verifier.reading.names import (
     JOINING,
     MATRICES,
     MULTI_ARGUMENT_FUNCTIONS,
+    NO_FACTORS,
     OVER_INDEX,
     RELATIONS,
     SYSTEMS,
     UNIT_LETTERS,
-    UNITS,
     word_set,
 )
 from rewardstack_verifier.reading.piecewise import parse_piecewise
@@ -65,7 +66,6 @@ from rewardstack_verifier.reading.terms import (
     strip_sign,
     subscript_text,
 )
-from rewardstack_verifier.reading.units import units_by_name
 
 T = TypeVar("T")
 MAX_DEPTH = 40
@@ -81,7 +81,7 @@ _LETTERS_THAT_JOIN = frozenset(("e", "y", "o", "et", "ou"))
 """Words between two items that may also be letters of a formula."""
 _NO_ITEM = _SCRIPT_MARKS | {*")]}+*/", "\\}"}
 """Tokens at which no item of a list starts."""
-_STOPPING = word_set(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
+_STOPPING = word_set(", ; : ) ] } \\} \\\\ & | + - ± ∓ cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
 """Tokens that end a product of adjacent factors."""
 MAX_ROWS = 4
 """Maximum rows and columns of a determinant, and of each matrix in a product. Both are expanded into sums."""
@@ -93,7 +93,11 @@ _FIGURES = word_set("angle triangle")
 """Commands before the name of a figure, such as `\\triangle ABC`."""
 MAX_FACTORS = 2
 """Maximum number of adjacent letters that are factors; more letters may be a word."""
+MAX_LETTERS = 6
+"""Maximum number of adjacent letters without a vowel that are factors."""
 _VOWELS = frozenset("aeiouy")
+MAX_LABELS = 4
+"""Maximum distance in the alphabet between the capital letters of a figure."""
 _ARGUMENTS = frozenset("xtns")
 """Letters that are usual arguments of functions."""
 _REPEATING = word_set("repeating recurring")
@@ -138,6 +142,8 @@ class _Parser:
 
         If the number is 0, a bar opens an absolute value.
         """
+        self._has_points = False
+        """Whether points are added, as in `(1, 2) + t(3, 4)`, so that a point may have a letter as its factor."""
         self._indices: frozenset[str] = frozenset()
         """Indices of the enclosing sums and products; an index named `i` is not the imaginary unit."""
 
@@ -187,8 +193,10 @@ class _Parser:
             return False
         following = self._peek(1)
         if token.text not in _LETTERS_THAT_JOIN:
-            return len(token.text) > 1 or (
-                token.word and following is not END_OF_TOKENS and following.text not in _SCRIPT_MARKS
+            return (
+                len(token.text) > 1
+                or not token.text.isascii()
+                or (token.word and following is not END_OF_TOKENS and following.text not in _SCRIPT_MARKS)
             )
         is_word = token.spaced and (token.word or len(token.text) > 1)
         return is_word and following is not END_OF_TOKENS and following.text not in _NO_ITEM
@@ -289,9 +297,16 @@ class _Parser:
         sign = self._take(*SIGNS)
         first = self._product()
         if isinstance(first, Matrix):
-            return self._sum_of_matrices(self._multiple(integer(-1), first) if sign == "-" else first)
+            return self._sum_of_matrices(
+                Matrix(tuple(tuple(map(negative, map(require_expression, row))) for row in first.rows))
+                if sign == "-"
+                else first
+            )
         if not sign and (self._peek().text not in SIGNS or self._at_set_minus(first)):
             return first
+        if isinstance(first, Sequence) and first.opening in ("(", "<") and not sign:
+            self._has_points = True
+            return replace(first, items=self._sum_of_matrices(Matrix((first.items,))).rows[0])
         total = add_term(sign or "+", None, require_expression(first))
         while (sign := self._take(*SIGNS)) and not self._ends():
             total = add_term(sign, total, require_expression(self._product()))
@@ -299,11 +314,12 @@ class _Parser:
             raise UnreadableError("a sign without an operand")
         return total
 
-    def _sum_of_matrices(self, total: Node) -> Node:
-        """Add matrices of one shape entry by entry."""
+    def _sum_of_matrices(self, total: Matrix) -> Matrix:
+        """Add matrices, or points, of one shape entry by entry."""
         while sign := self._take("+", "-"):
             term = self._product()
-            if not (isinstance(total, Matrix) and isinstance(term, Matrix)) or _shape(total) != _shape(term):
+            term = Matrix((term.items,)) if isinstance(term, Sequence) and self._has_points else term
+            if not isinstance(term, Matrix) or _shape(total) != _shape(term):
                 raise UnreadableError("a matrix and a term of another shape")
             total = Matrix(
                 tuple(
@@ -330,7 +346,7 @@ class _Parser:
                 factor = self._unary()
             elif self._take("/"):
                 dividend = make_product([require_expression(first), *factors])
-                first, factors = Apply("quotient", (dividend, require_expression(self._unary()))), []
+                first, factors = Apply("quotient", (dividend, self._divisor())), []
                 continue
             elif self._begins_factor():
                 if self._peek().kind == NUMBER and not self._begins_power([first, *factors][-1]):
@@ -355,20 +371,28 @@ class _Parser:
                 continue
             factors.append(require_expression(factor))
 
+    def _divisor(self) -> Expression:
+        """Parse the factor after a slash; adjacent letters are one divisor: `AB/CD`."""
+        start = self._at
+        factors = [require_expression(self._unary())]
+        while self._at == start:
+            factors.append(require_expression(self._unary()))
+        return make_product(factors)
+
     def _begins_power(self, before: Node) -> bool:
         """Return whether `before` is an operation and the next number has an exponent or factorial: `2^6 3^5`."""
         return isinstance(before, Apply) and self._peek(1).text in ("^", "!")
 
-    def _multiple(self, factor: Expression, of: Matrix | Sequence) -> Node:
+    def _multiple(self, factor: Expression, of: Matrix | Sequence) -> Matrix | Sequence:
         """Multiply each entry of a matrix or point by a factor.
 
-        The factor of a point must not have letters, because `f(1, 2)` is not a product.
+        The factor of a point must not have letters, because `f(1, 2)` is not a product, unless it is added to a point.
         """
         if isinstance(of, Matrix):
             return Matrix(
                 tuple(tuple(make_product([factor, require_expression(one)]) for one in row) for row in of.rows)
             )
-        if symbols(factor) or of.opening not in ("(", "<"):
+        if (symbols(factor) and not self._has_points) or of.opening not in ("(", "<"):
             raise UnreadableError("a list within a product")
         return replace(of, items=tuple(make_product([factor, require_expression(one)]) for one in of.items))
 
@@ -452,6 +476,8 @@ class _Parser:
 
     def _command(self, name: str) -> Node:
         if name == "frac":
+            if derivative := self._derivative("{", "}", "{", "}"):
+                return derivative
             return Apply("quotient", (self._argument(), self._argument()))
         if name == "sqrt":
             return self._root()
@@ -471,16 +497,28 @@ class _Parser:
             return self._determinant(self._next().text)
         return self._symbol(name)
 
+    def _derivative(self, *marks: str) -> Symbol | None:
+        """Parse `dy` and `dx`, with these marks around them, as one symbol; for anything else, return None."""
+        tokens = [self._peek(at) for at in range(len(marks) + 2)]
+        names = [token.text for token in tokens if token.kind == LETTERS]
+        is_quotient = [token.text for token in tokens if token.kind != LETTERS] == [*marks]
+        if not is_quotient or [name[:1] + str(len(name)) for name in names] != ["d2", "d2"]:
+            return None
+        self._at += len(tokens)
+        return Symbol("/".join(names))
+
     def _symbol(self, name: str) -> Node:
         """Parse a command for a symbol: a constant, a letter, an accented letter, a figure, a set, dots."""
         if name in CONSTANTS:
             return Constant(CONSTANTS[name])
+        if name == "Delta" and self._peek().kind == LETTERS and not self._peek().text.isupper():
+            return Symbol(self._full_name(f"Delta {subscript_text(self._argument())}"))
         if name in GREEK:
             return self._named(name)
         if name in DECORATIONS:
             decorated = subscript_text(self._argument())
-            is_vector = name == "vec" and len(decorated) == 1
-            return Symbol(self._full_name(decorated if is_vector else f"{name} {decorated}"))
+            is_vector = len(decorated) == 1 and (name == "vec" or (name == "hat" and decorated in "ijk"))
+            return make_letter(self._full_name(decorated if is_vector else f"{name} {decorated}"))
         if name in _FIGURES and self._peek().kind == LETTERS:
             return Symbol(f"{name} {self._next().text}")
         if name == "mathbb":
@@ -701,7 +739,8 @@ class _Parser:
 
     def _letters(self, token: Token) -> Node:
         name = token.text
-        if name in FUNCTIONS and len(name) > 1:
+        is_product = name in AMBIGUOUS_FUNCTIONS and not (token.word or self._peek().spaced)
+        if name in FUNCTIONS and len(name) > 1 and not is_product:
             return self._function(FUNCTIONS[name])
         if name in MULTI_ARGUMENT_FUNCTIONS:
             return self._function_of_several(MULTI_ARGUMENT_FUNCTIONS[name])
@@ -715,30 +754,16 @@ class _Parser:
             return self._named(name)
         if name in GREEK:
             return Symbol(name)
-        if token.word or name in UNITS or (len(name) > MAX_FACTORS and not self._are_factors(token)):
+        if name in _FIGURES and self._peek().kind == LETTERS:
+            return Symbol(f"{name} {self._next().text}")
+        if token.word or name in NO_FACTORS or (len(name) > MAX_FACTORS and not _are_factors(name)):
             raise UnreadableError(f"the word {name!r}")
-        # Adjacent letters are factors; an exponent or subscript after them belongs to the last one.
         self._at -= 1
+        if derivative := self._derivative("/"):
+            return derivative
+        # Adjacent letters are factors; an exponent or subscript after them belongs to the last one.
         self._replace_next(token, name[1:])
         return Symbol(name[0]) if name[0] in self._indices else make_letter(name[0])
-
-    def _are_factors(self, token: Token) -> bool:
-        """Return whether letters are factors, not a word: neighbors in the alphabet, or three letters without a vowel.
-
-        Three letters without a vowel are not factors if they are upper-case, a unit, or a noun after a number.
-        """
-        name = token.text
-        if _are_neighbors(name):
-            return True
-        if (
-            len(name) != MAX_FACTORS + 1
-            or not _VOWELS.isdisjoint(name.lower())
-            or name.isupper()
-            or units_by_name(name)
-        ):
-            return False
-        before = self._tokens[self._at - 2] if self._at > 1 else None
-        return before is None or before.kind != NUMBER or not token.spaced  # `pcs` in `12 pcs` is a noun
 
     def _named(self, name: str) -> Expression:
         """Parse the subscript, superscript and primes of a letter, and the arguments if it names a function."""
@@ -752,8 +777,8 @@ class _Parser:
         primes = marked.count("'") if marked.rstrip("'") == name else 0
         if marked in CONSTANTS and marked not in self._indices:
             return Constant(CONSTANTS[name])
-        if marked == "C" and (binomial := self._binomial_call()):
-            return binomial
+        if marked in ("C", "P") and (number := self._count_call(marked)):
+            return number
         if (primes or marked in "fghFGH" or self._names_function()) and self._peek().text == "(":
             argument = self._inside(self._atom)
             arguments = argument.items if isinstance(argument, Sequence) else (argument,)
@@ -830,14 +855,24 @@ class _Parser:
         following = self._tokens[self._at + end + 2 :]
         return count > 1 or arguments[0] in _ARGUMENTS or any(arguments[0] in token.text for token in following)
 
-    def _binomial_call(self) -> Expression | None:
-        """Parse the arguments of a binomial coefficient `C(5, 2)`; for anything else, return None."""
-        opened, n, comma, k, closed = (self._peek(at) for at in range(5))
-        numbers = n.text.isdecimal() and k.text.isdecimal()
-        if (opened.text, comma.text, closed.text) != ("(", ",", ")") or not numbers or int(n.text) < int(k.text):
+    def _count_call(self, name: str) -> Expression | None:
+        """Parse the arguments of `C(5, 2)` or `P(5, 2)`, a number of combinations or permutations, or return None."""
+        if self._peek().text != "(" or self._names_function():
             return None
-        self._at += 5
-        return Apply("binomial", (make_number(n.text), make_number(k.text)))
+        start, tokens = self._at, self._tokens.copy()
+        pair = self._inside(self._atom)
+        if (
+            isinstance(pair, Sequence)
+            and pair.joined == (",",)
+            and pair.closing == ")"
+            and all(map(is_expression, pair.items))
+        ):
+            n, k = map(require_expression, pair.items)
+            if not (is_integer(n) and is_integer(k) and n.value < k.value):
+                chosen = Apply("binomial", (n, k))
+                return chosen if name == "C" else Apply("product", (chosen, Apply("factorial", (k,))))
+        self._at, self._tokens = start, tokens
+        return None
 
     def _absolute(self) -> Node:
         self._bars += 1
@@ -928,7 +963,17 @@ def _is_letter(token: Token) -> bool:
     return token.text in GREEK or (token.kind == LETTERS and len(token.text) == 1)
 
 
-def _are_neighbors(letters: str) -> bool:
-    """Return whether lower-case letters are consecutive in the alphabet, in any order: `zyx`."""
+def _are_factors(letters: str) -> bool:
+    """Return whether three or more letters may be factors: three letters, no vowel, or neighbors in the alphabet.
+
+    Capitals that are close in the alphabet, such as `ABC` or `PQR`, name a figure. `Max` is a word.
+    """
     codes = sorted(map(ord, letters))
-    return letters.islower() and codes == list(range(codes[0], codes[0] + len(codes)))
+    if letters.isupper() and codes[-1] - codes[0] <= MAX_LABELS:
+        return False
+    if letters.islower() and codes == list(range(codes[0], codes[0] + len(codes))):
+        return True
+    has_vowel = not _VOWELS.isdisjoint(letters.lower())
+    return letters.isascii() and (
+        len(letters) <= MAX_LETTERS if not has_vowel else len(letters) == 3 and not letters.istitle()
+    )

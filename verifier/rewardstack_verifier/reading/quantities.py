@@ -7,11 +7,11 @@ from contextlib import suppress
 from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.lexicon.currencies import CURRENCIES
 from rewardstack_verifier.lexicon.units import LETTERS as UNIT_LETTERS
-from rewardstack_verifier.lexicon.units import PER
+from rewardstack_verifier.lexicon.units import MARKED, PER
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, negative, parts
 from rewardstack_verifier.reading import numerals
 from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadableError
-from rewardstack_verifier.reading.names import CONSTANTS, GREEK, JOINING, UNITS
+from rewardstack_verifier.reading.names import CONSTANTS, GREEK, JOINING
 from rewardstack_verifier.reading.parser import MAX_FACTORS, parse_formula
 from rewardstack_verifier.reading.syntax import Quantity, Sequence, Total
 from rewardstack_verifier.reading.terms import is_proper, make_number, require_expression
@@ -29,7 +29,7 @@ _SHORT = frozenset(phrases.SHORT.split())
 _COMPARING = frozenset(phrases.COMPARING.split())
 _PERCENT = frozenset(phrases.PERCENT.split("|"))
 _PER = frozenset(PER.split())
-_LETTERS = frozenset(UNIT_LETTERS.split())
+_LETTERS, _MARKED = frozenset(UNIT_LETTERS.split()), frozenset(MARKED.split())
 _SCALES = {"c": "°C", "celsius": "°C", "f": "°F", "fahrenheit": "°F", "k": "K", "kelvin": "K"}
 """Units of temperature, by the letter or word after a degree sign."""
 SIGNS = frozenset(sign for row in CURRENCIES for sign in row.signs.split() if len(sign) == 1) | {"¢"}
@@ -150,25 +150,23 @@ def _amount(tokens: list[Token], sign: str, meanings: Meanings) -> Quantity:
         value = _value(tokens)
         if isinstance(value, Apply) and value.operation == "percent":
             raise UnreadableError("a percentage of a currency")
-        return Quantity(value, sign, meanings)
+        return Quantity(value, meanings)
     for at in range(1, len(tokens)):
         if tokens[at].kind == LETTERS or tokens[at].text == "/":
             with suppress(UnreadableError):
-                return Quantity(_value(tokens[:at]), sign, _price_unit(meanings, tokens[at:]))
+                return Quantity(_value(tokens[:at]), *_price(meanings, tokens[at:]))
     raise UnreadableError("not an amount of money")
 
 
-def _price_unit(meanings: Meanings, tokens: list[Token]) -> Meanings:
-    """Return the unit of an amount of money: the currency, divided by a unit after "/" or "per" (`$5 per kg`)."""
+def _price(meanings: Meanings, tokens: list[Token]) -> tuple[Meanings, str]:
+    """Return the unit and noun of an amount of money; the currency may be divided by a unit (`$5 per kg`)."""
     per = tokens[0].text == "/" or tokens[0].text in _PER
     units, token_count = parse_unit(tokens[1:] if per else tokens)
     if per and units:
-        if len(tokens) > token_count + 1:
-            _check_noun(tokens[token_count + 1 :])
-        return tuple(multiply_units(one, other, -1) for one in meanings for other in units)
-    if not is_currency(units):
-        _check_noun(tokens[1:] if per else tokens)
-    return meanings
+        return tuple(multiply_units(one, other, -1) for one in meanings for other in units), _noun(
+            tokens[token_count + 1 :]
+        )
+    return meanings, "" if is_currency(units) else _noun(tokens[1:] if per else tokens)
 
 
 def _split(tokens: list[Token], at: int) -> Quantity | Apply:
@@ -180,26 +178,29 @@ def _split(tokens: list[Token], at: int) -> Quantity | Apply:
     if text in _PERCENT:
         return Apply("percent", (_value(tokens[:at]),))
     meanings, token_count = parse_unit(following)
-    if (
-        meanings
-        and _is_unit(tokens, at, token_count)
-        and not (len(following) > token_count and following[token_count].text in _PER)
-    ):
+    rest = following[token_count:]
+    if meanings and _is_unit(tokens, at, token_count) and not (rest and rest[0].text in _PER):
         with suppress(UnreadableError):
-            if following[token_count:]:
-                _check_noun(following[token_count:])
-            return _make_quantity(tokens[:at], text, meanings)
-    if (
-        is_currency(meanings)
-        and following[token_count:]
-        and (following[token_count].text in _PER or following[token_count].text == "/")
-    ):
-        _check_noun(following[token_count + 1 :])
-        return _make_quantity(tokens[:at], text, meanings)
-    _check_noun(following)
+            noun = _noun(rest)
+            return _make_quantity(tokens[:at], meanings, noun, bool(noun) or _is_marked(following[:token_count]))
+    if is_currency(meanings) and rest and (rest[0].text in _PER or rest[0].text == "/"):
+        return _make_quantity(tokens[:at], meanings, _noun(rest[1:]), True)
     if any(token.kind == LETTERS and token.text in _SHORT and len(token.text) > 1 for token in tokens[:at]):
         raise UnreadableError("a word in a value")
-    return Quantity(_value(tokens[:at]), text)
+    return Quantity(_value(tokens[:at]), (), _noun(following))
+
+
+def _is_marked(unit: list[Token]) -> bool:
+    """Return whether a unit cannot be a product of letters: it is upright, a word, or in `MARKED`."""
+    text = "".join(token.text for token in unit)
+    return text in _MARKED or any(
+        token.word
+        or token.text in _MARKED
+        or token.text in SIGNS
+        or len(token.text) > MAX_FACTORS + 1
+        or not token.text.isascii()
+        for token in unit
+    )
 
 
 def _continues_number(value: list[Token], following: list[Token]) -> bool:
@@ -211,12 +212,12 @@ def _continues_number(value: list[Token], following: list[Token]) -> bool:
     return numerals.parse_number_words([*words, following_word]) is not None
 
 
-def _make_quantity(tokens: list[Token], text: str, meanings: Meanings) -> Quantity:
+def _make_quantity(tokens: list[Token], meanings: Meanings, noun: str, is_marked: bool) -> Quantity:
     """Return a value with a known unit."""
     value = _value(tokens)
-    if len(text) == 1 and any(isinstance(part, Symbol) for part in parts(value)):
-        raise UnreadableError("a letter after letters")
-    return Quantity(value, text, meanings)
+    if not is_marked and any(isinstance(part, Symbol) for part in parts(value)):
+        raise UnreadableError("letters after letters")
+    return Quantity(value, meanings, noun, is_marked)
 
 
 def _is_unit(tokens: list[Token], at: int, token_count: int) -> bool:
@@ -228,15 +229,17 @@ def _is_unit(tokens: list[Token], at: int, token_count: int) -> bool:
         return True
     if len(first.text) == 1:
         return first.text in _LETTERS and first.spaced
-    return first.text in UNITS or first.spaced
+    return first.text in _MARKED or first.spaced
 
 
-def _check_noun(tokens: list[Token]) -> None:
-    """Check that tokens are words that may follow a value.
+def _noun(tokens: list[Token]) -> str:
+    """Return the words after a value in lower case; empty without tokens.
 
     Raises:
         UnreadableError: the tokens are not words, or change the value.
     """
+    if not tokens:
+        return ""
     words = [token for token in tokens if token.kind == LETTERS]
     marks = {token.text for token in tokens if token.kind != LETTERS}
     if not 0 < len(words) <= MAX_WORDS or not marks <= _NOUN_MARKS or tokens[0].text in (",", "."):
@@ -256,6 +259,7 @@ def _check_noun(tokens: list[Token]) -> None:
     is_multiple = any(numerals.parse_number_words(["2", word]) for word in (first, first.removesuffix("s")))
     if is_multiple or any(map(_is_number, texts)) or (len(texts) == 1 and first in {*GREEK, *CONSTANTS}):
         raise UnreadableError("another number")
+    return " ".join(token.text.lower() for token in tokens)
 
 
 def _is_number(word: str) -> bool:
@@ -296,7 +300,7 @@ def _merge_units(tokens: list[Token]) -> list[Token]:
             at += width
             continue
         if _is_upright_group(tokens, at):
-            merged.append(tokens[at + 1]._replace(spaced=True))
+            merged.append(tokens[at + 1]._replace(word=True, spaced=True))
             at += 3
             continue
         if token.kind == COMMAND and token.text == "Omega":

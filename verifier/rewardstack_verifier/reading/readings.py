@@ -40,6 +40,7 @@ from rewardstack_verifier.reading.wording import (
     parse_choice,
     parse_choices,
     parse_numeral,
+    parse_permutations,
     parse_phrase,
     parse_remainder,
     parse_remark,
@@ -74,6 +75,7 @@ WORDED: tuple[Read, ...] = (
     parse_spoken_formula,
     parse_verdict,
     parse_choices,
+    parse_permutations,
     parse_phrase,
 )
 """Additional readers for texts with words: several adjacent letters, or a letter that is not ASCII."""
@@ -83,7 +85,7 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 """A comma before three digits. In brackets, the comma may separate two numbers: `[45,103)`."""
 _EULER = re.compile(r"(?<![\d.])(\d{1,9})e(?=[+-]\d(?!\d))")
 """A number before Euler's number: `2e-1` may be a difference, or a number in scientific notation."""
-_OF = r"_(\{\d{1,4}\}|\d{1,4})\^(\{\d{1,4}\}|\d{1,4})"
+_OF = r"_(\{[\da-z+-]{1,4}\}|\d{1,4}|[a-z])\^(\{[\da-z+-]{1,4}\}|\d{1,4}|[a-z])"
 _COMBINATIONS = re.compile(rf"(?<![A-Za-z\\])(?:\\mathrm\{{C\}}|C){_OF}")
 _PERMUTATIONS = re.compile(rf"(?<![A-Za-z\\])(?:\\mathrm\{{[PA]\}}|[PA]){_OF}")
 """The number of permutations of 2 among 5 things, `A_5^2` or `P_5^2`; `_COMBINATIONS` matches `C_5^2`."""
@@ -96,11 +98,14 @@ _DOTTED = re.compile(r"(?<=[.\d])\\dot\s?\{?(\d)\}?(?:(\d*)\\dot\s?\{?(\d)\}?)?"
 """The repeating digits of a decimal, with a dot above the first and last of them."""
 _BARE_POINT = re.compile(r"(?<!\d)\.(?=\\overline\{\d)")
 """A point without a digit before it: `.\\overline{3}`."""
+_FACTOR = re.compile(r"(?<![A-Za-z\\])([A-Za-z]?[ghGH])(?=\s*(?:\\left\s*)?\()(?!.*=)")
+"""A letter that may name a function or be a factor: `g(M - m)`."""
 _OTHER_SPELLINGS = (
     (_IN_BRACKETS, _THOUSANDS, ", "),
     (_EULER, _EULER, r"\1 e "),
     (_COMBINATIONS, _COMBINATIONS, r"\\binom{\1}{\2}"),
     (_PERMUTATIONS, _PERMUTATIONS, r"\\frac{\1!}{(\1-\2)!}"),
+    (_FACTOR, _FACTOR, r"\1*"),
     (_BASE, _BASE, r"_{\1\2\3}"),
     (_DOTTED, _DOTTED, r"\\overline{\1\2\3}"),
     (_BARE_POINT, _BARE_POINT, "0."),

@@ -29,6 +29,10 @@ _NAMELESS = _DENYING | frozenset(phrases.ASKING.split())
 """If the text before "is" contains one of these words, it is not the name of a value, and is not removed."""
 _APPLIED = frozenset((*FUNCTIONS, *MULTI_ARGUMENT_FUNCTIONS, "sqrt"))
 """Functions; text in parentheses after a function is its argument, not a remark."""
+_VERDICTS = frozenset(word for name in ("yes", "no", "true", "false") for word in phrases.SAME[name].split("|"))
+"""Words that are an answer, not a label, before a colon: `No: it is odd`."""
+_LABELS = frozenset(phrases.LABELS.split())
+_POINT = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ(")
 _LEADING = word_set("= approx : Rightarrow implies to therefore")
 """Signs that do not change the answer after them."""
 MAX_WORDS = 8
@@ -46,7 +50,7 @@ def drop_remarks(tokens: list[Token]) -> list[Token]:
         tokens = tokens[1 : end - 1] if tokens[end - 1].text == "^" else tokens
     if len(tokens) > 1 and tokens[-1].text == "." and tokens[-2].text != ".":
         tokens = tokens[:-1]
-    tokens = _drop_name(_drop_parentheses(tokens))
+    tokens = _drop_name(_drop_label(_drop_parentheses(tokens)))
     while len(tokens) > 1 and tokens[0].text in _LEADING and tokens[0].kind in (MARK, COMMAND):
         tokens = tokens[1:]
     first, last = (tokens[0].text.lower(), tokens[-1].text.lower()) if tokens else ("", "")
@@ -75,7 +79,7 @@ def _drop_parentheses(tokens: list[Token]) -> list[Token]:
     """Remove words in parentheses after a value; if the words are a unit, remove only the parentheses."""
     for at in (at for at in range(1, len(tokens) - 2) if tokens[at].text == "("):
         end = next((end for end in range(at + 2, min(len(tokens), at + MAX_WORDS + 2)) if tokens[end].text == ")"), 0)
-        if not end or tokens[at - 1].kind == COMMAND or tokens[at - 1].text in _APPLIED:
+        if not end or tokens[at - 1].kind == COMMAND or tokens[at - 1].text in {*_APPLIED, "/"}:
             continue
         inside = tokens[at + 1 : end]
         kept = inside if parse_unit(inside)[1] == len(inside) else []
@@ -94,6 +98,21 @@ def _is_product(tokens: list[Token]) -> bool:
 
 def _is_word(token: Token) -> bool:
     return token.kind == LETTERS and (len(token.text) > 1 or token.text in ("a", "I") or not token.text.isascii())
+
+
+def _drop_label(tokens: list[Token]) -> list[Token]:
+    """Remove the words before a colon, `Vertex: (1, 2)`, or before a letter or point, `point B`."""
+    at = next((at for at, token in enumerate(tokens[: MAX_WORDS + 1]) if token.text == ":"), 0)
+    words = _to_lower(tokens[:at])
+    if words and at + 1 < len(tokens) and not {*words} & (_NAMELESS | _VERDICTS) and all(map(_is_long, tokens[:at])):
+        return tokens[at + 1 :]
+    is_labeled = len(tokens) > 1 and tokens[0].text.lower() in _LABELS and tokens[1].text[:1] in _POINT
+    return tokens[1:] if is_labeled else tokens
+
+
+def _is_long(token: Token) -> bool:
+    """Return whether a token is a word and not a product of letters, as in the ratio `AB:BC`."""
+    return token.kind == LETTERS and len(token.text) > (1 if token.word else 3 * token.text.isascii())
 
 
 def _drop_name(tokens: list[Token]) -> list[Token]:

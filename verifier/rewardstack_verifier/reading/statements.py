@@ -56,7 +56,7 @@ def _parse_side(tokens: list[Token]) -> Node:
     sign = next((token.text for token in tokens if token.text in SIGNS), "")
     if not sign:
         raise UnreadableError("not a value")
-    return Quantity(parse_worded_value([token for token in tokens if token.text != sign]), sign, units_by_name(sign))
+    return Quantity(parse_worded_value([token for token in tokens if token.text != sign]), units_by_name(sign))
 
 
 def _parse_sum_of_amounts(tokens: list[Token]) -> Quantity:
@@ -66,7 +66,7 @@ def _parse_sum_of_amounts(tokens: list[Token]) -> Quantity:
     meanings = units_by_name(unit) if unit else ()
     if not meanings or any(token.kind != NUMBER and token.text not in ("+", "-") for token in numbers):
         raise UnreadableError("not a sum of amounts")
-    return Quantity(require_expression(parse_formula(numbers)), unit, meanings)
+    return Quantity(require_expression(parse_formula(numbers)), meanings)
 
 
 def _parse_side_or_text(tokens: list[Token]) -> Node:

@@ -14,8 +14,8 @@ class Relation:
     """Nodes with relations between them: `x = 2`, `1 < x <= 3`.
 
     Args:
-        operators: `=`, `!=`, `<`, `<=`, `>`, `>=`, `~` (approximately), `in`, `notin`, `equiv` or `->`, each between
-            two sides; empty for a number with a modulus, `2 \\pmod 5`.
+        operators: `=`, `!=`, `<`, `<=`, `>`, `>=`, `~` (approximately), `in`, `notin`, `equiv`, `->`, or `of` (a letter
+            before a pair, `A(3, 4)`), each between two sides; empty for a number with a modulus, `2 \\pmod 5`.
         sides: nodes between the operators.
         modulus: modulus of a congruence; None for other relations.
     """
@@ -97,17 +97,19 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A value and its unit or noun.
+    """A value with a unit, a noun or both.
 
     Args:
         value: number of units.
-        unit: text of the unit or noun, without fonts.
-        meanings: units that the text may mean; empty for a noun.
+        meanings: units that the text may mean; empty if there is only a noun.
+        noun: words that are not a unit, such as `south` in `5 m south`, in lower case.
+        is_marked: whether the letters cannot be factors: they are upright, a word, or in `lexicon.units.MARKED`.
     """
 
     value: Expression
-    unit: str
     meanings: tuple[Unit, ...] = ()
+    noun: str = ""
+    is_marked: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ _PERIODIC = re.compile(r"(\d{1,20})\.(\d{0,20}?)(?:(\d)\3{2,20}|(\d{2,9}?)\4{1,2
 """A decimal that ends with one digit at least three times, or with several digits at least twice."""
 MAX_HEIGHT = 60
 """Maximum nesting of operations, including nesting without brackets: `1/1/1`, `5!!!`."""
-SIGNS = {"+": "+", "-": "-", "pm": "plus or minus", "mp": "minus or plus"}
+SIGNS = {"+": "+", "-": "-", "±": "plus or minus", "∓": "minus or plus"}
 """Signs of a term in a sum, by token."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import permutations
 
 from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.lexicon.calendar import WEEKDAYS
@@ -12,7 +13,7 @@ from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, Unreadabl
 from rewardstack_verifier.reading.names import FUNCTIONS, GREEK, JOINING, MULTI_ARGUMENT_FUNCTIONS
 from rewardstack_verifier.reading.parser import MAX_FACTORS, parse_formula
 from rewardstack_verifier.reading.quantities import parse_quantity
-from rewardstack_verifier.reading.syntax import Choice, NamedSet, Node, Remark, Sequence, Words
+from rewardstack_verifier.reading.syntax import Choice, NamedSet, Node, Remark, Sequence, Words, is_point
 from rewardstack_verifier.reading.terms import make_number
 
 _CHOICE = re.compile(r"(?:(?:option|choice|Option|Choice) )?\(?([A-J])\)?[.:]?")
@@ -31,8 +32,10 @@ _REJECTION = re.compile(
 )
 """Words after a letter that reject it: "is wrong", "is not the right answer"."""
 _JOINED = frozenset(word for word, joins in JOINING.items() if word.isalpha() and word not in ("land", "lor", "to"))
-_SETS = {"empty set": "empty", "all real": "R", "all integer": "Z"}
+_SETS = {"empty set": "empty", "all real": "R", "all integer": "Z", "all positive integer": "Z+"}
 """Normal forms of phrases that name a set, and the name in `NamedSet`."""
+MAX_COORDINATES = 4
+"""Maximum coordinates of a point whose permutations are compared."""
 MAX_LETTERS = 300
 """Maximum letters of a phrase."""
 VERDICTS = ("yes", "no", "true", "false")
@@ -134,6 +137,21 @@ def parse_numeral(tokens: list[Token]) -> Number:
     return Number(value)
 
 
+def parse_permutations(tokens: list[Token]) -> Sequence:
+    """Parse a point with all orders of its coordinates: "(1, 2, 3) and its permutations".
+
+    Raises:
+        UnreadableError: the tokens do not end with such words, or do not begin with a point.
+    """
+    at = next((at for at, token in enumerate(tokens) if token.kind == LETTERS and token.text in _JOINED), 0)
+    words = " ".join(token.text.lower() for token in tokens[at:]).strip(" .")
+    point = parse_formula(tokens[:at]) if words in phrases.PERMUTATIONS.split("|") else None
+    if point is None or not is_point(point) or len(point.items) > MAX_COORDINATES:
+        raise UnreadableError("no permutations of a point")
+    orders = dict.fromkeys(permutations(point.items))
+    return Sequence("{", tuple(Sequence("(", one, ")", point.joined) for one in orders), "}")
+
+
 def parse_remainder(tokens: list[Token]) -> Sequence:
     """Parse a quotient and its remainder: `5 R 2`, "5 remainder 2".
 
@@ -221,7 +239,7 @@ def _phrase_text(tokens: list[Token]) -> str:
         return text.lower()
     if not (upright and any(token.kind == LETTERS for token in tokens)) and not any(map(_WORD.search, text.split())):
         raise UnreadableError("letters that are factors")
-    return text.lower()
+    return text[0].upper() + text[1:] if len(text) == 2 else text.lower()  # `CO` is not `Co`
 
 
 def _parse_option(tokens: list[Token]) -> Node:
