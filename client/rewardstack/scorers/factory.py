@@ -47,19 +47,21 @@ class Backends:
     Args:
         on_usage: called when a scorer sends a request to a model server, and when a reply reports tokens (`OnUsage`).
             None for no callback.
-        records_requests: whether to record requests and replies in the attribute `recording`.
+        records_requests: whether to record requests and replies; only then there is an attribute `recording`.
         shared_with: another `Backends`, whose budgets and rate limits this object uses, too; None to create new ones.
     """
 
     def __init__(
         self, on_usage: OnUsage | None = None, *, records_requests: bool = False, shared_with: Backends | None = None
     ) -> None:
-        with import_lock:
-            from rewardstack.transport.recording import Recording
-        self.recording = Recording()
         self._on_usage = on_usage
         self._session = open_session()
-        self._make_pool: Callable[..., EndpointPool] = self.recording.pool if records_requests else EndpointPool
+        self._make_pool: Callable[..., EndpointPool] = EndpointPool
+        if records_requests:
+            with import_lock:
+                from rewardstack.transport.recording import Recording
+            self.recording = Recording()
+            self._make_pool = self.recording.pool
         self._pools: dict[tuple[object, ...], EndpointPool] = {}
         self._types: Discovery[Hashable, Any] = Discovery()
         self._vectors: dict[ResultCache, VectorStore] = {}
