@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from rewardstack_verifier.extraction.bare_answers import bare_answer
+from rewardstack_verifier.extraction.denials import is_denied_before, is_denied_later, is_withdrawn
 from rewardstack_verifier.extraction.expressions import (
     FORMULA,
     NUMBER,
@@ -15,21 +16,23 @@ from rewardstack_verifier.extraction.expressions import (
     read_unit,
 )
 from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CHOOSING_WORDS
+from rewardstack_verifier.lexicon.calendar import MONTHS
 
 MAX_VALUE = 200
 """Maximum characters of an announced answer that is not a formula."""
 
 _SPACED = "|".join(
-    rf"\b(?:{one.nouns})[\s*_]{{0,4}}(?:[:=\uff1a]|\b(?:{one.verbs})\b[\s:]{{0,2}})"
+    rf"\b(?:{one.nouns})[\s*_\]\u3011]{{0,4}}(?:[:=\uff1a]|[-\u2013\u2014](?=\s)|\b(?:{one.verbs})\b[\s:]{{0,2}})"
     for one in ANNOUNCEMENTS.values()
-    if one.spaced
+    if one.spaced and one.nouns
 )
 _UNSPACED = "|".join(
-    rf"(?:{one.nouns})[\s*_]{{0,4}}(?:[:=\uff1a]|(?:{one.verbs})[:\uff1a]?)"
+    rf"(?:{one.nouns})(?:[\]\u3011][:\uff1a]?|[\s*_]{{0,4}}(?:[:=\uff1a]|(?:{one.verbs})[:\uff1a]?)"
+    r"|(?:(?<=答案|正解|정답)|(?<=उत्तर))(?=\s?\(?[A-J](?![A-Za-z'=])))"
     for one in ANNOUNCEMENTS.values()
     if not one.spaced
 )
-_NOUN = r"answers?|ans(?=[.:])|(?:correct|right|best|final)\s(?:option|choice|selection)(?:\sletter)?"
+_NOUN = r"answers?|verdict|ans(?=:)|(?:correct|right|best|final)\s(?:option|choice|selection)(?:\sletter)?"
 _VERB = (
     r"(?:(?:is|was)\s(?:found|computed|calculated|determined)\s(?:as|to\sbe)|is|are|was|equals|(?:comes?|works?)\s(?:out\s)?(?:to|as)|turns\sout\sto\sbe"
     r"|(?:will|would|must|should|has\sto)\sbe)\b(?!\s?n[o']t\b)"
@@ -37,21 +40,23 @@ _VERB = (
 _QUESTION_PART = r"(?:\$[^$\n]{1,60}\$|\\\([^()\n]{1,60}\\\)|[^.:=\n$\\]|\.(?=\d))"
 """A pattern for one character or formula of a question that a phrase contains: "the answer to $2 + 3$ is"."""
 ENGLISH = (
-    rf"(?<!wrong )(?<!incorrect )(?<!false )\b(?:{_NOUN})\b(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
-    rf"(?:(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?[\s*_\"']{{0,4}}(?:\b{_VERB}|[:\uff1a=\u2192]|[-\u2013\u2014](?=\s))"
+    rf"(?<![^\W_])(?:{_NOUN})(?![^\W_])(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
+    rf"(?:(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?[\s*_\"']{{0,4}}"
+    rf"(?:\b{_VERB}|[:\uff1a\u2192]|=(?!=)|[-\u2013\u2014](?=\s))"
     r"|[\s*_\"']{0,4}(?=\$|\\[\[(]))"
-    rf"|\b(?:final\s)?(?:result|solution)s?\s{_VERB}"
-    r"|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?answer[*_ ]{0,4}\n"
+    rf"|\b(?:final\s)?(?:result|solution)s?(?:\s{_VERB}|:)|\b(?:option|choice|selection)[*_]{{0,2}}:"
+    r"|\bans\.\s?(?=[-$\\(\d]|[A-J]\b)"
+    r"|(?:\A|(?<=\n))[#*_ ]{0,6}(?:(?:final )?answer[*_ ]{0,4}\n(?:[=-]{3,20}\n)?|final:)"
 )
 """A pattern for phrases that announce an answer in English: "the answer to part b (Yes or No) is"."""
 FOREIGN = f"{_SPACED}|{_UNSPACED}|{CHOOSING_WORDS}"
 """A pattern for phrases that announce an answer in other languages."""
-PHRASE = re.compile(rf"(?:{ENGLISH}|{FOREIGN})[\s*_:\uff1a}}\"'`]*", re.IGNORECASE)
+PHRASE = re.compile(rf"(?:{ENGLISH}|{FOREIGN})[\s*_:\uff1a}}\"'`>]*", re.IGNORECASE)
 """A phrase that announces an answer, with the signs after it."""
 _NOUNS = sorted(
     {
-        *("answer", "ans.", "ans:", "option", "choice", "selection", "result", "solution"),
-        *(noun.lower() for one in ANNOUNCEMENTS.values() for noun in one.nouns.split("|")),
+        *("answer", "ans.", "ans:", "final:", "verdict", "option", "choice", "selection", "result", "solution"),
+        *(noun.lower() for one in ANNOUNCEMENTS.values() for noun in one.nouns.split("|") if noun),
         *CHOOSING_WORDS.split("|"),
     }
 )
@@ -61,36 +66,6 @@ _BEFORE_WORD = re.compile(r"(?:(?:correct|right|best|final)\s|(?:\A|(?<=\n))[#*_
 """The beginning of a phrase before one of `_PHRASE_WORDS`: "correct " in "correct option"."""
 _MAX_BEFORE_WORD = 13
 """Maximum number of characters before a word to search for `_BEFORE_WORD`."""
-_SUPPOSED = re.compile(
-    r"\b(?:suppose|assum(?:e|ing)|if|whether"
-    r"|(?:might|may|could|would|(?:do|does|did|can)(?:n['\u2019]t| not)) (?:think|believe))"
-    r"(?: that)?(?: the| this| my| our)?(?: final| correct)?\s*\Z"
-    r"|\b(?:his|her|their|(?!(?:problem|question|exercise|puzzle|task|riddle|part|here|it|that|today)['\u2019])[a-z]+['\u2019]s)"
-    r"(?: (?:final|own))?\s*\Z",
-    re.IGNORECASE,
-)
-"""Text before a phrase, if the phrase only supposes or reports an answer: "suppose the answer is 9", "Tom's answer"."""
-WITHDRAWN = re.compile(
-    r"[\s.,;:!?)*\]}$_\u2014-]{0,8}(?:(?:is|are)\s(?:not\b|wrong|incorrect|false)|(?:is|are|was|ca)n['\u2019]t\b|cannot\s"
-    r"|(?:(?:no|wait|actually)\b[,.!:\s]{0,3}){1,3}"
-    r"(?:(?:that|this|it)(?:['\u2019]s|\sis)\s(?:wrong|incorrect|not)|\(?[A-J]\b|[-\d$\\]\S{0,40}?[.!]?\s*(?:\Z|\n)))",
-    re.IGNORECASE,
-)
-"""Text right after an answer, if it withdraws the answer: "is incorrect", ". No, 6"."""
-_IS_NOT = (
-    r"(?:is|are|was|were|can|could|will|would|should|must|does|ca|wo)"
-    r"(?:n['\u2019]t|not|\s(?:[a-z]{3,10}ly\s)?(?:not|never))\b"
-)
-_NOUN_ENDS = ("nswer", "esult", "olution", "ption", "hoice")
-"""Ends of the nouns in `_DENIAL`, which can match only a text that contains one of these ends."""
-_DENIAL = re.compile(
-    rf"(?:[Aa]nswer|[Rr]esult|[Ss]olution|[Oo]ption|[Cc]hoice)s?(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?\s{_IS_NOT}\s+"
-    r"(?:[^.,;!?\n]|[.,](?=\d))*"
-)
-"""A clause that denies an answer: "answer to part b cannot be 6.5"."""
-_RETRACTION = re.compile(rf"answer\s{_IS_NOT}\s(?:correct|right|valid)\b")
-_OWN_ANSWER = re.compile(r"\b(?:the|this|that|my|our)\s(?:final\s)?\Z", re.IGNORECASE)
-"""Words before `_RETRACTION` that show that the response retracts its own answer."""
 HEDGED = re.compile(
     r"[\s$,;(]{0,6}(?:\\text\{\s?)?\b(?:or(?! so\b)|alternatively|possibly|perhaps|maybe|and maybe|as well as)\b",
     re.IGNORECASE,
@@ -103,13 +78,23 @@ _DESCRIPTION = re.compile(
     re.IGNORECASE,
 )
 """Text after a phrase, if it only describes an earlier answer: "checked twice" in "the answer was checked twice"."""
-_FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNORECASE)
 _IS_THE_ANSWER = re.compile(
     r"\s(?:is|are)\s(?:the|our|my)\s(?:(?:final|correct|right|only)\s){0,2}(?:answers?|solutions?|option|choice)\b"
 )
 """A phrase that announces the answer before it: "is the final answer"."""
 _VALUE_BEFORE = re.compile(rf"(?:(?:{NUMBER.pattern})(?:\s[a-z]{{1,20}})?|{FORMULA.pattern}|(?<![\w\\])\(?[A-J]\)?)\Z")
 """A value right before "is the answer"."""
+_VALUE_AHEAD = re.compile(
+    rf"{NUMBER.pattern}|\$|\\[\[(]|\(?(?:[B-HJ]\b|A(?=[).,;]|\s(?:or|and)\b))|(?i:yes|no|true|false)\b"
+)
+"""A value at the start of the text between two phrases."""
+_NEXT_VALUE = re.compile(rf"\s{{0,4}}\n\s{{0,4}}(?:{NUMBER.pattern})\s*\Z")
+"""The rest of a text, if it is another number on a line of its own."""
+_CONCLUSION = re.compile(
+    r"\b(?:so|thus|hence|therefore|then|but|no|actually|rather|i\.e\.|that is|namely)\b[^.]{0,20}\Z"
+)
+_ANOTHER = re.compile(r"\b(?:alternatively|another|second|other|or|oder|ou)\b[^.]{0,20}\Z|或", re.IGNORECASE)
+"""The end of the text between two phrases, if the second phrase replaces the first one, or adds another answer."""
 MAX_BEFORE = 80
 """Maximum characters of a value before "is the answer"."""
 _SENTENCE_END = re.compile(r"[.!?](?<!\bi\.e\.)(?=\s|\*|$)|[。\n]|<\||$")
@@ -142,8 +127,9 @@ _HEDGE = (
 )
 _HEDGES = re.compile(rf"\b(?:{_HEDGE})\b", re.IGNORECASE)
 _JOINS = rf"{_HEDGE}|and|to|but|by|times|plus|minus|more|less|than|out|und|et|y|e|и"
-_JOINER = re.compile(rf"\b(?:{_JOINS})\b", re.IGNORECASE)
-"""Words that join a value to another value."""
+_MONTHS = "|".join(row.replace(" ", "|") for row in MONTHS.values())
+_JOINER = re.compile(rf"\b(?:{_JOINS}|{_MONTHS})\b", re.IGNORECASE)
+"""Words that join a value to another value, and months, which join a day to a year."""
 _CONTINUES = re.compile(rf"[\d$\\=+*/|&<>%^~-]|\b(?:{_JOINS}|doubled|halved|squared|cubed)\b", re.IGNORECASE)
 """Text after a formula, if it shows that the formula is only a part of the answer: "+ 3", "squared"."""
 _NOT_THE_ANSWER = re.compile(
@@ -166,26 +152,53 @@ _UNSPACED_AFTER = re.compile(
 
 def extract_announced(text: str) -> str | None:
     """Return the last announced answer of a text; None if there is none, or if the text right after withdraws it."""
-    before: re.Match[str] | None = None
+    previous, before = None, None
     for phrase in find_announcements(text):
         if before is None or not _DESCRIPTION.match(text, phrase.end()):
-            before = phrase
+            previous, before = before, phrase
     after = last_match(_IS_THE_ANSWER.finditer(text))
     if after is not None and (before is None or after.start() > before.start()):
-        value = _VALUE_BEFORE.search(text[max(0, after.start() - MAX_BEFORE) : after.start()])
-        return read_value(value.group()) if value else None
-    return read_value(text[before.end() :]) if before is not None else None
+        match = _VALUE_BEFORE.search(text, max(0, after.start() - MAX_BEFORE), after.start())
+        is_denied = match is None or is_denied_before(text, match.start()) or is_withdrawn(text, after.end())
+        return None if match is None or is_denied else read_value(match.group())
+    value = read_value(text[before.end() :]) if before is not None else None
+    if before is None or value is None or is_value_withdrawn(text, value, before.end()):
+        return None
+    return None if previous is not None and are_joined(text, previous, before, value) else value
+
+
+def is_value_withdrawn(text: str, value: str, start: int) -> bool:
+    """Return whether a text denies or withdraws the value that it announces after a position."""
+    position = text.find(value, start)
+    end = position + len(value) if position >= 0 else start
+    sentence_end = _SENTENCE_END.search(text, end)
+    return (
+        is_withdrawn(text, end)
+        or (sentence_end is not None and is_withdrawn(text, sentence_end.start()))
+        or is_denied_later(text, value, end)
+        or _NEXT_VALUE.match(text, end) is not None
+    )
+
+
+def are_joined(text: str, previous: re.Match[str], phrase: re.Match[str], value: str) -> bool:
+    """Return whether two phrases announce different answers together: "the answer is 5 or the answer is 6"."""
+    between = text[previous.end() : phrase.start()].lstrip("$*_ ")
+    if between.startswith(value) or not _VALUE_AHEAD.match(between) or _CONCLUSION.search(between):
+        return False
+    end = _SENTENCE_END.search(text, previous.end())
+    is_one_sentence = end is None or end.start() >= phrase.start()
+    return is_one_sentence or bool(_ANOTHER.search(between)) or text.startswith("also", phrase.end())
 
 
 def find_announcements(text: str) -> Iterator[re.Match[str]]:
-    """Yield the phrases that announce an answer, except those that only suppose or report an answer (`_SUPPOSED`)."""
+    """Yield the phrases that announce an answer, except those of an answer that is denied or supposed."""
     end = 0
     for start in _phrase_starts(text):
         phrase = PHRASE.match(text, start) if start >= end else None
         if phrase is None:
             continue
         end = phrase.end()
-        if not _is_supposed(text, start):
+        if not is_denied_before(text, start):
             yield phrase
 
 
@@ -204,33 +217,6 @@ def _phrase_starts(text: str) -> list[int]:
     return sorted(starts)
 
 
-def drop_retracted(text: str) -> str:
-    """Return the text after the last "the answer is not correct"; the whole text if there is none."""
-    end = 0
-    for match in _RETRACTION.finditer(text):
-        if _OWN_ANSWER.search(text, max(0, match.start() - 12), match.start()) and not _is_supposed(
-            text, match.start()
-        ):
-            end = match.end()
-    return text[end:]
-
-
-def drop_denials(text: str) -> str:
-    """Return a text without denied answers: "the answer is not 6"."""
-    return _DENIAL.sub(" ", text) if any(noun in text for noun in _NOUN_ENDS) else text
-
-
-def _is_supposed(text: str, start: int) -> bool:
-    return _SUPPOSED.search(text, max(0, start - 40), start) is not None
-
-
-def extract_final_answer(text: str) -> str | None:
-    """Return the formula or number after the last "final answer is"; None if there is none."""
-    phrase = last_match(_FINAL.finditer(text))
-    value = read_value(text[phrase.end() :]) if phrase is not None else None
-    return value if value is not None and any(char.isdigit() or char == "\\" for char in value) else None
-
-
 def read_value(rest: str) -> str | None:
     """Return the answer at the start of a text; None if there is none.
 
@@ -243,7 +229,7 @@ def read_value(rest: str) -> str | None:
     if (formulas := read_formulas(rest)) is not None:
         return formulas[0] if _ends_answer(rest, formulas[1]) else None
     end = _SENTENCE_END.search(rest)
-    if end is not None and (end.group() == "?" or WITHDRAWN.match(rest, end.start())):
+    if end is not None and end.group() == "?":
         return None
     sentence = rest[: end.start() if end else None]
     bold = _BOLD.findall(sentence)
@@ -295,7 +281,7 @@ def _read_inner_formula(sentence: str, start: int) -> str | None:
 def _ends_answer(text: str, start: int) -> bool:
     """Return whether the rest of a sentence, after a formula, neither changes the formula nor adds another answer."""
     end = _SENTENCE_END.search(text, start)
-    if WITHDRAWN.match(text, start) or (end is not None and end.group() == "?"):
+    if end is not None and end.group() == "?":
         return False
     rest = text[start : end.start() if end else None]
     aside = _ASIDE.search(rest)

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from rewardstack_verifier.bounds import MAX_ANSWER, MAX_ITEMS
+from rewardstack_verifier.extraction.denials import is_denied_before
 from rewardstack_verifier.extraction.expressions import UNIT_AFTER, clean_unit, last_aligned_line
 
 MAX_CONTENT = 20 * MAX_ANSWER
@@ -70,10 +71,10 @@ _RELATION_BEFORE = re.compile(r"(?:\$|\\[(\[])\s*(?P<relation>[A-Za-z]\s*(?:\\ne
 """A letter and "not equal" between the beginning of a formula and a box: `x \\ne `."""
 _NO_VALUE = re.compile(r"\(?[A-J]\)?|.*(?:,|\\text|\\mathrm|\\begin).*", re.DOTALL)
 """Content that is never joined to the formula after its box: the letter of an option, a list, or words."""
+_LABEL = re.compile(r"\\text(?:bf|rm|it)?\{\s{0,3}(?P<name>[^\W\d_][\w ]{1,30}):\s{0,3}\}\s{0,3}(?=[^\s:][^:]*\Z)")
+"""A label before the only value of a box: `\\text{Vertex: }`."""
 _VARIABLE = re.compile(r"[A-Za-z](?:_?\w)?")
 _SIMPLE, _OPERATOR = re.compile(r"[\w.]+"), re.compile(r"[-+\u2212*/^]")
-_DENIED = re.compile(r"(?:\b(?:not|cannot be)|n['\u2019]t(?: be)?)\s*\$?\s*\Z", re.IGNORECASE)
-"""Words before a box that deny it."""
 _PLACEHOLDER = re.compile(
     r"(?:\\text\{)?\s*(?:(?:your |the )?(?:final )?answer(?: here)?|\.\.\.|\\l?dots|…)\s*\}?", re.IGNORECASE
 )
@@ -111,7 +112,7 @@ def read_box_content(text: str, box: Box) -> str | None:
         The content; None if the only box is denied.
     """
     last, before = _find_outermost(text, box)
-    if _DENIED.search(text, max(0, last.start - 16), last.start):
+    if is_denied_before(text, last.start):
         if before is None:
             return None
         last, before = _find_outermost(text, before)
@@ -153,7 +154,9 @@ def _with_names(contents: list[str], names: list[str]) -> list[str]:
 
 def _with_surroundings(text: str, box: Box) -> str:
     """Return the content of a box with the sign before it, and the rest of its formula or the unit after it."""
-    content = box.content
+    label = _LABEL.match(box.content)
+    is_label = label is not None and not is_denied_before(box.content, label.end("name"))
+    content = box.content[label.end() :] if label is not None and is_label else box.content
     relation = _RELATION_BEFORE.search(text, max(0, box.start - 16), box.start)
     sign = _SIGN_BEFORE.search(text, max(0, box.start - 8), box.start)
     if sign is not None and not content.startswith(("-", "\u2212")):

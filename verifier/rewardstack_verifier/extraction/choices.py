@@ -9,15 +9,10 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_verifier.extraction.announcements import (
-    HEDGED,
-    WITHDRAWN,
-    drop_denials,
-    drop_retracted,
-    find_announcements,
-)
+from rewardstack_verifier.extraction.announcements import HEDGED, are_joined, find_announcements
 from rewardstack_verifier.extraction.bare_answers import bare_answer
 from rewardstack_verifier.extraction.boxes import Box, read_box_content
+from rewardstack_verifier.extraction.denials import is_denied_before, is_denied_behind, is_withdrawn
 from rewardstack_verifier.extraction.expressions import last_match
 from rewardstack_verifier.extraction.extract import (
     FLEXIBLE,
@@ -30,25 +25,37 @@ from rewardstack_verifier.extraction.extract import (
     find_tag_or_box,
 )
 from rewardstack_verifier.extraction.visible_text import get_visible_text
+from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS
+from rewardstack_verifier.lexicon.denials import NEGATIONS
 from rewardstack_verifier.transcript import split_reasoning
 
-_OPENING = r"(?:[\s*_`$(\[{\"'“「]|\\[(\[]|\\(?:boxed|fbox|text|textbf|textit|mathbf|mathrm|mathsf|bf|rm)\b\s?){0,8}"
+_OPENING = (
+    r"(?:[\s*_`$(\[{\"'“「~>]|\\[(\[ ,;]|\\(?:boxed|fbox|(?:text|math)[a-z]{2}|text|bf|rm|displaystyle|underline)\b\s?"
+    r"|\\(?:text)?color\{\w{1,12}\}){0,8}"
+)
 """A pattern for the signs and commands before a letter."""
+
+
+def _words(field: str, *, spaced: bool) -> str:
+    """Return the patterns in a field of `ANNOUNCEMENTS`, of the languages that separate words by spaces or do not."""
+    cells = [getattr(one, field) for one in ANNOUNCEMENTS.values() if one.spaced == spaced]
+    return f"(?:{'|'.join(filter(None, cells))})"
+
+
 _LEAD_IN = re.compile(
-    r"(?:(?:(?:therefore|thus|then|indeed|clearly|definitely|certainly|for sure|most likely|likely|probably|simply"
-    r"|also)\b,?"
-    r"|(?:the\s)?(?:correct\s)?(?:option|choice|letter|answer)\b|l[ae]|opción|opção|opzione|вариант|选项|選項)[\s:*_]{0,8}){1,6}",
+    rf"{_OPENING}(?:(?:(?:therefore|thus|then|indeed|clearly|definitely|certainly|for sure|most likely|likely|probably"
+    rf"|simply|also)\b,?|{_words('options', spaced=True)}\b|{_words('options', spaced=False)})[\s:*_]{{0,8}}){{1,6}}",
     re.IGNORECASE,
 )
 """Words between a phrase that announces an answer and the letter: "therefore option"."""
 _CHOOSES = re.compile(
-    r"\bI(?:['\u2019](?:d|ll)| would| will)?\s(?:choose|chose|pick|select|go with|say)\b[\s:*_]*"
-    r"|(?:选|選)(?:项|項)?[\s:\uff1a]*"
+    rf"\b{_words('choosing', spaced=True)}\b[\s:*_]*|{_words('choosing', spaced=False)}[\s:\uff1a]*",
+    re.IGNORECASE,
 )
 _LETTER = re.compile(rf"(?P<opening>{_OPENING})(?P<letter>[A-Ja-j])")
 _CLOSING = re.compile(r"[)\]}*_`$\"'”」]|\\[)\]]")
 _CLOSINGS = re.compile(r"(?:[)\]}.*_`$\"'”」]|\\[)\]]){0,8}")
-_ATTACHED = re.compile(r"[A-Za-z0-9_+#]|[-'\u2019][A-Za-z]")
+_ATTACHED = re.compile(r"[A-Za-z0-9+#^]|_[A-Za-z0-9{]|[-'\u2019][A-Za-z]")
 """Text right after a letter that makes the letter part of a word."""
 _AFTER_WORD = re.compile(
     r"[^\S\n]*(?:$|[\n.,;:!?)(*<。、\u2014\u2013-]|(?:because|since|as|for|which|given|due|but|and|or|so)\b)",
@@ -57,7 +64,9 @@ _AFTER_WORD = re.compile(
 """Text after `A` or `I`, if it shows that this letter is an option, not a word."""
 _LINE_END = re.compile(r"[.)]?[\s*_`$]*(?:$|\n|<)")
 _JOINT = re.compile(
-    r"\s{0,2}\(?(?:,\s?(?:and|or)\b|[,/&、]|\b(?:and|or)\b|和|或)\s{0,2}(?:(?:maybe|perhaps|possibly|option|choice)\s)?"
+    r"\s{0,2}\(?(?:<\w{1,20}>\s?)?(?:,\s?(?:and|or)\b|[.;,]?\s?alternatively,?(?=\s)|[,/&、]|和|或"
+    r"|\b(?:and|or|as well as|oder|und|ou|et|(?-i:y|e))\b)"
+    r"\s{0,2}(?:(?:maybe|perhaps|possibly|option|choice)\s)?"
     r"|[ ;]{0,3}(?=(?:\(?[A-HJ]\)?[ ;.]{0,3}){1,9}(?:\Z|\n))",
     re.IGNORECASE,
 )
@@ -65,9 +74,9 @@ _JOINT = re.compile(
 _ALSO = re.compile(r"[\s$)]{0,4}(?:and|&)(?=[\s$(\\]{1,4}(?:option\s|choice\s)?\(?[A-J][\s)$.]{0,4}(?:\Z|\n))")
 """The word "and" after a box, if the rest of the line is only another letter."""
 _IS_CORRECT = re.compile(
-    r"(?P<letter>[A-J])(?<![\w\\'\u2019-].)(?:[).*_\]]|\\[)\]]){0,4}(?:,\s[^,.\n]{1,120},)?(?:\s[^\s,.\n]{1,20}){0,4}?"
-    r"(?:\s(?:is|must be|would be)\s(?:therefore\s|thus\s)?(?:the\s)?(?:only\s)?(?:correct|right|best|answer)\b"
-    r"|\s?是?正[确確])"
+    r"(?P<letter>[A-J])(?<![A-Za-z0-9_\u00c0-\u04ff].)(?<![\\-].)(?<![A-Za-z]['\u2019].)(?:[).*_\]'\"]|\\[)\]]){0,4}"
+    rf"(?:(?:,\s[^,.\n]{{1,120}},)?(?:\s[^\s,.\n]{{1,20}}){{0,4}}?\s{_words('right', spaced=True)}"
+    rf"|\s?{_words('right', spaced=False)})"
 )
 """A letter that the text calls correct: "B is the correct answer"."""
 _LONE = re.compile(
@@ -79,7 +88,7 @@ _LONE = re.compile(
 _MARK = re.compile(
     r"^[ \t>#*_-]{0,8}(?:(?:[Oo]ption |[Cc]hoice )\(?(?P<called>[A-J])[).:]|\(?(?P<marked>[A-J])(?:[).]|\*\*))"
     r"[*_.:)]{0,3}(?=\s)"
-    r"|^(?P<small>[b-j])[.)]\s"
+    r"|^(?P<small>[b-j])[.)]\s|^(?P<reason>[A-J]),?\s(?:because|since|as)\s|(?:<<|\[\[)(?P<framed>[A-J])(?:>>|\]\])"
     r"|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*",
     re.MULTILINE,
 )
@@ -93,16 +102,22 @@ _ALONE = re.compile(r"(?:(?<=[;:,./(\n])\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Z
 """A further letter of a list, after a sign or a word such as "or"."""
 _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
 """Words or digits after the first letter. They are the text of the option, so further letters in it are no answers."""
-_DENIAL_BEFORE = re.compile(
-    r"\b(?:not|none of|all but|cannot|can't|neither|wrong|incorrect)\b[^.\n]{0,40}\Z", re.IGNORECASE
+_ANSWER_WORD = re.compile(
+    r"\w{0,4}\s?(?:\w{1,12}\s)?(?:answer|option|choice|antwort|wahl|réponse|option|opción|respuesta|opção|resposta|alternativa"
+    r"|risposta|opzione|ответ|вариант|答案|选项|選項)",
+    re.IGNORECASE,
 )
-"""A negation before a match of `_IS_CORRECT`, as in "not (A) is correct"; the match is then not an answer."""
+"""Text after a match of `_IS_CORRECT`, if it says that the letter is the answer, not only that it is correct."""
 _LAST = re.compile(
     r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*"
     r"|\bit(?:['\u2019]s|\sis|\smust\sbe)\s(?P<closing>[A-J])[.!]?\s*\Z"
 )
 """A letter in parentheses or bold, or the letter after "it is" at the end of the text."""
-FULL_WIDTH: dict[int, str] = {code + 0xFEE0: chr(code) for code in range(0x21, 0x7F)} | {0x3002: ". "}
+FULL_WIDTH: dict[int, str] = (
+    {code + 0xFEE0: chr(code) for code in range(0x21, 0x7F)}
+    | {0x3002: ". "}
+    | dict(zip(map(ord, "\u3010\u3011\u3014\u3015\u300a\u300b\u300c\u300d\u300e\u300f"), '[][]""""""', strict=True))
+)
 """Full-width letters and signs of Chinese typography, with their ASCII equivalents."""
 
 
@@ -129,11 +144,11 @@ def _find_letters(text: str, mode: str) -> str:
     marked_letters = _marked_letters(text, mode)
     if marked_letters is not None or mode == STRICT:
         return marked_letters or ""
-    text = drop_retracted(text[-WINDOW:])
+    text = text[-WINDOW:]
     stated_letters = _stated_letters(text)
     if stated_letters is not None:
         return stated_letters
-    lines = text.strip().rsplit("\n", 1)
+    lines = text.strip("` \t\r\n").rsplit("\n", 1)
     letters_of_line = _letters_at(lines[-1].strip(), 0)[0]
     if len(letters_of_line) > 1:
         return letters_of_line
@@ -143,8 +158,9 @@ def _find_letters(text: str, mode: str) -> str:
     behind = _AT_END.fullmatch(text.strip()) if bare_answer(text) else None
     if behind is not None:
         return _letter_of(behind)
-    marks = {_letter_of(match) for match in _MARK.finditer(text) if not WITHDRAWN.match(text, match.end())}
-    last = last_match(_LAST.finditer(drop_denials(text))) if mode == FLEXIBLE and len(marks) != 1 else None
+    marks = {_letter_of(match) for match in _MARK.finditer(text) if not _is_denied(text, match.start(), match.end())}
+    last = last_match(_LAST.finditer(text)) if mode == FLEXIBLE and len(marks) != 1 else None
+    last = None if last and _is_denied(text, last.start(), last.end()) else last
     return _letter_of(last) if last else "".join(sorted(marks))
 
 
@@ -160,7 +176,8 @@ def _marked_letters(text: str, mode: str) -> str | None:
             _find_letters(inside, mode) if mode != STRICT else _marked_letters(inside, mode) or ""
         )
     if box is not None:
-        return "" if WITHDRAWN.match(text, box.end) else _boxed_letters(text, box)
+        later = None if mode == STRICT else _stated_letters(text[box.end :][-WINDOW:], is_chosen=True)
+        return later or ("" if is_withdrawn(text, box.end) else _boxed_letters(text, box))
     line = find_hash_line(text)
     return None if line is None else _leading_letters(line) or _stated_letters(line[:WINDOW]) or ""
 
@@ -191,23 +208,47 @@ def _announced_at(text: str, position: int) -> tuple[str, int]:
     return (_letter_of(behind), behind.end()) if behind else (letters, end)
 
 
-def _stated_letters(text: str) -> str | None:
-    """Return the last letters that the text states; empty if they are withdrawn; None if there are none."""
-    phrases = (*find_announcements(text), *_CHOOSES.finditer(text), *_IS_CORRECT.finditer(text))
-    for phrase in sorted(phrases, key=re.Match.start, reverse=True):
+def _stated_letters(text: str, *, is_chosen: bool = False) -> str | None:
+    """Return the last letters that a text announces, else all letters that it only calls correct.
+
+    Args:
+        text: a response, or the part of it after a box.
+        is_chosen: whether only announced letters count.
+
+    Returns:
+        The letters; empty if they are withdrawn or denied later; None if there are none.
+    """
+    denied: set[str] = set()
+    called_right: set[str] = set()
+    phrases = sorted(
+        (*find_announcements(text), *_CHOOSES.finditer(text), *_IS_CORRECT.finditer(text)), key=re.Match.start
+    )
+    for previous, phrase in zip([None, *phrases][-2::-1], phrases[::-1], strict=True):
         letters, end = _letters_of_phrase(text, phrase)
-        if letters and not text.startswith("?", end):
-            return "" if WITHDRAWN.match(text, end) else letters
-    return None
+        if not letters or text.startswith("?", end):
+            continue
+        if (
+            NEGATIONS & {*phrase.group().split()}
+            or is_denied_before(text, phrase.start())
+            or is_denied_behind(text, end)
+        ):
+            denied |= {*letters}
+        elif is_withdrawn(text, end) or denied & {*letters}:
+            return ""
+        elif phrase.re is not _IS_CORRECT or "answer" in phrase.group() or _ANSWER_WORD.match(text, end):
+            return "" if previous and are_joined(text, previous, phrase, letters) else letters
+        else:
+            called_right |= {*letters}
+    return None if is_chosen else "".join(sorted(called_right - denied)) or None
 
 
 def _letters_of_phrase(text: str, phrase: re.Match[str]) -> tuple[str, int]:
     """Return the letters that a phrase states, and where they end."""
-    if phrase.re is not _IS_CORRECT:
-        return _announced_at(text, phrase.end())
-    before = text[max(0, phrase.start() - 48) : phrase.start()]
-    is_denied = " not " in phrase.group() or _DENIAL_BEFORE.search(before)
-    return "" if is_denied else phrase["letter"], phrase.end()
+    return (phrase["letter"], phrase.end()) if phrase.re is _IS_CORRECT else _announced_at(text, phrase.end())
+
+
+def _is_denied(text: str, start: int, end: int) -> bool:
+    return is_denied_before(text, start) or is_withdrawn(text, end)
 
 
 def _letters_at(text: str, position: int) -> tuple[str, int]:

@@ -3,8 +3,8 @@
 `strict` reads the last `\\boxed` or `<answer>` tag, or, without these, the last `####` line that is not a heading.
 `standard` also reads an announced answer ("the answer is 5"), and a response that is only an answer. `flexible` also
 reads the last formula or number, as lm-eval's flexible-extract does. In each mode, the content of an `<answer>` tag is
-read as in `standard`. Text before `</think>` counts only if the text after it has no answer. If a `<think>` is not
-closed, only a box, tag or `####` line counts.
+read as in `standard`. Text before `</think>` counts only if the text after it has no answer; unless that text is blank,
+only a box, tag or `####` line before it counts, and so it is if a `<think>` is not closed.
 """
 
 from __future__ import annotations
@@ -17,17 +17,15 @@ from rewardstack_verifier.bounds import MAX_ANSWER
 from rewardstack_verifier.extraction.announcements import (
     HEDGED,
     PHRASE,
-    WITHDRAWN,
-    drop_denials,
-    drop_retracted,
     extract_announced,
-    extract_final_answer,
     find_announcements,
     find_number_in_sentence,
+    is_value_withdrawn,
     read_value,
 )
 from rewardstack_verifier.extraction.bare_answers import bare_answer, last_formula
 from rewardstack_verifier.extraction.boxes import Box, extract_boxed, find_last_box, read_box_content
+from rewardstack_verifier.extraction.denials import is_denied_before, is_withdrawn
 from rewardstack_verifier.extraction.expressions import find_last_expression
 from rewardstack_verifier.extraction.visible_text import get_visible_text
 from rewardstack_verifier.tracing import trace_place
@@ -42,6 +40,8 @@ _EMPHASIS = "*_ "
 """Signs around bold or italic text, and blanks."""
 _VALUE = re.compile(r"[*_\s]*(?:[-+(\[{$\\£€.\d]|[A-Za-z]\w?\s?=|[A-J][.)*_\s]*\Z)")
 """Matches the value with which a `####` line begins. A line that begins with a value is not a heading."""
+_FIGURE = re.compile(r"[\d\\]")
+"""A digit or a command, one of which an answer that replaces a box contains."""
 MAX_HEADINGS = 8
 """Maximum number of `####` lines to examine, from the end; headings are skipped."""
 _WORDS = re.compile(r"[^\d\n\\$]{1,200}")
@@ -62,7 +62,7 @@ def extract_answer(response: str, mode: str = STANDARD) -> str | None:
     """
     thought, reply = split_reasoning(get_visible_text(response))
     answer = _marked_answer(reply, mode) if "<think>" in reply else _find_answer(reply, mode)
-    return _find_answer(thought, mode) if answer is None and thought else answer
+    return _find_answer(thought, STRICT if reply.strip() else mode) if answer is None and thought else answer
 
 
 def reference_answer(reference: str) -> str:
@@ -95,26 +95,32 @@ def _find_answer(text: str, mode: str) -> str | None:
     answer = _marked_answer(text, mode)
     if answer is not None or mode == STRICT:
         return answer
-    text = drop_retracted(text[-WINDOW:].strip())
+    text = text[-WINDOW:].strip()
     text = text if text.isascii() else unicodedata.normalize("NFC", text)
     answer = trace_place(extract_announced(text), "the answer is ...") or trace_place(
         bare_answer(text), "the whole response"
     )
-    if mode != FLEXIBLE:
-        return answer
-    if answer is None:
-        text = drop_denials(text)
-        answer = trace_place(last_formula(text) or find_last_expression(text), "the last formula or number")
-    else:
-        answer = trace_place(find_number_in_sentence(answer), "the last number of the sentence") or answer
+    if mode == FLEXIBLE and answer is None:
+        return trace_place(_last_expression(text), "the last formula or number")
+    if mode == FLEXIBLE and answer is not None:
+        return trace_place(find_number_in_sentence(answer), "the last number of the sentence") or answer
     return answer
+
+
+def _last_expression(text: str) -> str | None:
+    """Return the last formula or number of a text; None if there is none, or if the text denies or withdraws it."""
+    last = last_formula(text) or find_last_expression(text)
+    start = max(0, text.rfind(last)) if last is not None else 0
+    if last is None or is_denied_before(text, start) or is_value_withdrawn(text, last, start):
+        return None
+    return last
 
 
 def _marked_answer(text: str, mode: str) -> str | None:
     """Return the answer in the last answer tag or box, else on the last `####` line; None without any of these.
 
-    A "final answer" after the last box replaces the box, unless `mode` is `strict`. The result is None if the text
-    after the box withdraws or hedges it.
+    An answer that is announced after the last box replaces the box, unless `mode` is `strict`. The result is None if
+    the text after the box withdraws or hedges it.
     """
     tagged, box = find_tag_or_box(text)
     if tagged is not None:
@@ -122,12 +128,12 @@ def _marked_answer(text: str, mode: str) -> str | None:
         words = content if _WORDS.fullmatch(content) else None
         return trace_place(_find_answer(content, STANDARD) or words, "<answer>")
     if box is not None:
-        if WITHDRAWN.match(text, box.end) or HEDGED.match(text, box.end):
+        if HEDGED.match(text, box.end):
             return None
-        final_answer = None if mode == STRICT else extract_final_answer(text[box.end :][-WINDOW:])
-        return trace_place(final_answer, "the final answer after the last \\boxed") or trace_place(
-            read_box_content(text, box), "\\boxed"
-        )
+        announced = None if mode == STRICT else extract_announced(text[box.end :][-WINDOW:])
+        later = announced if announced is not None and _FIGURE.search(announced) else None
+        boxed = None if is_withdrawn(text, box.end) else read_box_content(text, box)
+        return trace_place(later, "the answer announced after the last \\boxed") or trace_place(boxed, "\\boxed")
     line = find_hash_line(text)
     return trace_place(_hash_line_value(line) if line else None, "####")
 
@@ -137,11 +143,14 @@ def find_tag_or_box(text: str) -> tuple[str | None, Box | None]:
 
     If a text has both, the earlier one is None. A box inside the tag also counts as earlier.
     """
-    end = text.rfind("</answer>")
-    start = text.rfind("<answer>", 0, end) if end >= 0 else -1
+    lowered = text.lower() if len(text.lower()) == len(text) else text
+    end = lowered.rfind("</answer>")
+    start = lowered.rfind("<answer>", 0, end) if end >= 0 else -1
     box = find_last_box(text, len(text))
     if start >= 0 and (box is None or box.start < end):
-        return text[start + len("<answer>") : end].strip(), None
+        before = lowered.rfind("</answer>", 0, start)
+        is_joined = before >= 0 and HEDGED.match(text, before + len("</answer>"))
+        return ("" if is_joined else text[start + len("<answer>") : end].strip()), None
     return None, box
 
 
@@ -180,13 +189,16 @@ def describe_type(name: str, value: object) -> str:
 def find_hash_line(text: str) -> str | None:
     """Return the last `####` line that is not a heading, without `####` and emphasis; None if there is none.
 
-    A line is a heading if text follows it, and it neither begins with a value nor announces an answer.
+    The result is empty if the line has several `####`. A line is a heading if text follows it, and it neither begins
+    with a value nor announces an answer.
     """
     end = len(text)
     for _ in range(MAX_HEADINGS):
         start = text.rfind("####", 0, end)
         if start < 0:
             return None
+        if "####" in text[text.rfind("\n", 0, start) + 1 : start].rstrip("# "):
+            return ""
         line, _, below = text[start + len("####") :].strip().partition("\n")
         if not below.strip() or _VALUE.match(line) or any(find_announcements(line[:WINDOW])):
             return line.partition("<|")[0].replace("**", "").strip(_EMPHASIS)

@@ -11,6 +11,7 @@ compares numbers by value, and does not accept a fraction, a list or two alterna
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -45,6 +46,10 @@ _ANSWER = re.compile(
     rf"\s*(?P<sign>[-+]?)\s?{_CURRENCY}?\s*(?P<digits>{NUMERAL})\s*(?:\\?%\s?|[€£¥₹₽₩°]\s?)?"
     rf"(?P<words>(?:\(?{_UNIT}(?:\s+{_UNIT}){{0,3}}\)?)?)\s*[.\u3002]?\s*"
 )
+_ARITHMETIC = re.compile(
+    r"[-+*/\u00d7\u00b7\u00f7x()\d.,$\s]*\d\s*[-+*/\u00d7\u00b7\u00f7x][-+*/\u00d7\u00b7\u00f7x()\d.,$\s]*=(?=[^=]*\Z)"
+)
+"""Matches arithmetic before a result: `3 * 5 =`."""
 _ATTACHED = re.compile(r"[0-9](?![mghsLl]\b)[A-Za-z]\b")
 """Matches a single letter right after a digit, as in `3x`, unless it is a unit such as `m` or `g`. An answer that
 matches is not a number."""
@@ -164,7 +169,9 @@ def _parse_number(text: str) -> str | None:
     line = _END.split(text.strip()[: LONGEST_LINE + 1], maxsplit=1)[0]
     if len(line) > LONGEST_LINE:
         return None
-    plain = _MARKUP.sub(" ", line.replace("{,}", ",").replace("\u2212", "-"))
+    line = unicodedata.normalize("NFKC", line).replace("\\times", "\u00d7").replace("\\cdot", "\u00b7")
+    line = _ARITHMETIC.sub("", line.replace("{,}", ",").replace("\u2212", "-"), count=1)
+    plain = _MARKUP.sub(" ", line)
     match = _ANSWER.fullmatch(plain)
     if match is None or _ATTACHED.search(plain) or _NO_UNITS & {*re.findall(r"[^\W\d_]+", match["words"].lower())}:
         return None
