@@ -67,7 +67,7 @@ FAMILIES: Mapping[str, Family] = {
                        "<\uff5cend\u2581of\u2581sentence\uff5c>", "<\uff5cbegin\u2581of\u2581sentence\uff5c>",
                        "<\uff5c(?:Assistant|tool\u2581outputs?\u2581end)\uff5c>(?!\\s?<\uff5ctool\u2581output)"),
     "seed": Family(rf"<seed:bos>{_ROLE}\n", "<seed:eos>"),
-    "harmony": Family(r"(?:<\|start\|>(?P<role>[\w.-]{1,64})(?:[ ][^<\n]{0,64})?|(?=<\|channel\|>))"
+    "harmony": Family(r"(?:<\|start\|>(?P<role>[\w.-]{1,64})(?![\w.-])(?:[ ][^<\n]{0,64})?|(?=<\|channel\|>))"
                       r"(?:<\|channel\|>(?P<channel>\w{1,32})(?:[ ][^<\n]{0,128})?(?:<\|constrain\|>[^<\n]{0,32})?)?"
                       r"(?:<\|message\|>|\Z)", r"<\|(?:end|return|call)\|>"),
     "glm": Family(rf"<\|(?P<role>user|assistant|system|tool|observation)\|>{_LINES}",
@@ -256,7 +256,9 @@ def _any_pair() -> re.Pattern[str]:
     for first in ("<", r"\["):
         ends = {name: one.end.removeprefix(first) for name, one in FAMILIES.items() if one.end.startswith(first)}
         pairs = (f"(?P<_{name}>(?:{end}){_behind_end(FAMILIES[name])})" for name, end in ends.items())
-        found.append(rf"{first}(?=(?:{'|'.join(ends.values())})\s{{0,16}}[<\[\]])(?:{'|'.join(pairs)})")
+        found.append(
+            rf"{first}(?=(?:{'|'.join(ends.values())})\s{{0,16}}(?:[\[\]]|<[|\uff5csSb]))(?:{'|'.join(pairs)})"
+        )
     return re.compile(re.sub(r"\?P<(?!_)\w+>", "?:", "|".join(found)))
 
 
