@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from rewardstack.transport import limiter as limiters
-from rewardstack.transport import timing
-from rewardstack.transport.limiter import Limiter
+from rewardstack.transport.limiter import BACKOFF_MAX, RETRY_AFTER_MAX, Limiter
 from tests.support.table import Table
 
 START = 100.0
@@ -74,7 +73,7 @@ REFUSALS: list[tuple[list[tuple[Any, ...]], int, float]] = [
     ([("refused", 0.0, 10, 7.0)], 10, 7.0),
     ([("refused", 0.0, 10, 7.0), ("refused", 1.0, 9, 3.0)], 9, 7.0),
     ([("refused", 0.0, 0, 0.1)], 1, 0.2),
-    ([("refused", 0.0, 0, 86400.0)], 1, timing.RETRY_AFTER_MAX),
+    ([("refused", 0.0, 0, 86400.0)], 1, RETRY_AFTER_MAX),
 ]
 
 
@@ -158,7 +157,7 @@ def test_admission_after_a_pause(clock: Clock, in_flight: int, passed: float, ad
     assert admitted == limiter.admits(in_flight)
 
 
-FULL, SHORT, LONG = ("grow", 64), ("wait", 0.19), ("wait", 0.2)
+FULL, SHORT, LONG = ("admits", 64), ("wait", 0.19), ("wait", 0.2)
 
 
 @pytest.mark.parametrize(
@@ -169,10 +168,9 @@ FULL, SHORT, LONG = ("grow", 64), ("wait", 0.19), ("wait", 0.2)
         (1000, [FULL, SHORT, FULL], 64),
         (1000, [FULL, LONG, FULL], 128),
         (1000, [LONG, FULL], 64),
-        (1000, [FULL, LONG, FULL, LONG, ("grow", 128), LONG, ("grow", 256)], 512),
-        (100, [FULL, LONG, FULL, LONG, ("grow", 100)], 100),
+        (1000, [FULL, LONG, FULL, LONG, ("admits", 128), LONG, ("admits", 256)], 512),
+        (100, [FULL, LONG, FULL, LONG, ("admits", 100)], 100),
         (1000, [TOOK] * 10, 74),
-        (1000, [FULL, LONG, ("admits", 64)], 64),
         (1000, [FULL, ("refused", 0.0, 32), LONG, FULL], 32),
         (1000, [FULL, ("record_failure",), LONG, FULL], 64),
         (1000, [FULL, ("lower_limit", 10), LONG, FULL], 10),
@@ -206,7 +204,7 @@ def test_long_outage(clock: Clock) -> None:
         pauses.append(limiter.paused_until - clock.now)
         clock.now = limiter.paused_until
     assert [0.2, 0.4, 0.8, 1.6, 3.2] == pytest.approx(pauses[:5])
-    assert {timing.BACKOFF_MAX} == {round(pause, 6) for pause in pauses[5:]}
+    assert {BACKOFF_MAX} == {round(pause, 6) for pause in pauses[5:]}
 
 
 def test_pauses_differ(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,8 @@ from contextlib import suppress
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.endpoints import CHECK_INTERVAL
 from rewardstack.errors import RejectedError, ReplyError, ServiceError, SettingsError
-from rewardstack.transport import timing
 from rewardstack.transport.endpoint import Endpoint
-from rewardstack.transport.limiter import backoff
+from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MAX, backoff
 from rewardstack.transport.message import Message
 
 SlotFuture = asyncio.Future["Endpoint | None"]
@@ -84,7 +83,7 @@ class Failures:
     def back_off(self) -> float:
         """Count a pause, and return its length in seconds."""
         self.pauses += 1
-        return backoff(timing.BACKOFF_FIRST, timing.BACKOFF_MAX, self.pauses - 1)
+        return backoff(BACKOFF_FIRST, BACKOFF_MAX, self.pauses - 1)
 
 
 class WaitQueue:
@@ -129,7 +128,7 @@ class WaitQueue:
         """
         endpoints = self._endpoints()
         candidates = endpoints if failures is None else failures.candidates(endpoints)
-        free = [one for one in candidates if one.limiter.admits(one.in_flight) or one.limiter.grow(one.in_flight)]
+        free = [endpoint for endpoint in candidates if endpoint.limiter.admits(endpoint.in_flight)]
         if not free:
             return None
         endpoint = free[0] if len(free) == 1 else min(free, key=lambda one: (one.in_flight, random.random()))
