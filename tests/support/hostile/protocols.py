@@ -24,7 +24,12 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/score": SAMPLES,
     "/v1/explain": SAMPLE,
     "/get_reward?reward_type=math": {"prompts": PROMPTS, "responses": [ANSWER] * 3, "golden_responses": ["5"] * 3},
-    "/get_reward": {"query": [ANSWER] * 3, "prompts": ["2+3?"] * 3, "labels": ["5"] * 3, "reward_type": "math"},
+    "/get_reward": {
+        "query": ["2+3? " + ANSWER] * 3,
+        "prompts": ["2+3?"] * 3,
+        "labels": ["5"] * 3,
+        "reward_type": "math",
+    },
     "/get_reward?reward_type=gsm8k": {"prompt": "2+3?", "response": "#### 5", "label": "5"},
     "/verify": {
         "responses_create_params": {"input": PROMPTS[0]},
