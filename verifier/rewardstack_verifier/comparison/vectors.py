@@ -67,21 +67,23 @@ def strip_names(answer: Node, reference: Node) -> tuple[Node, Node]:
     Coordinates are sorted by name if both nodes name the same coordinates; otherwise they stay in their written order.
     If one of the nodes is a point, the other can also be `x = 1, y = 2`.
     """
-    own, asked = (
-        [node.sides[0]] if isinstance(node, Relation) and isinstance(node.sides[0], Symbol) else []
-        for node in (answer, reference)
-    )
-    if (own and asked and own != asked) or (
-        isinstance(reference, Relation) and reference.operators == ("of",) and not own
-    ):
+    own, asked = _names(answer), _names(reference)
+    is_lettered = isinstance(reference, Relation) and reference.operators == ("of",)
+    if own != asked if own and asked else is_lettered:
         return answer, reference
     names = _coordinate_names(answer)
-    if names and sorted(names) == sorted(_coordinate_names(reference)):
+    if names and own:
         answer, reference = _sort_coordinates(answer, names), _sort_coordinates(reference, names)
     answer, reference = _strip_name(answer), _strip_name(reference)
     if is_point(answer) or is_point(reference):
         answer, reference = _as_point(answer) or answer, _as_point(reference) or reference
     return answer, reference
+
+
+def _names(node: Node) -> list[str]:
+    """Return the sorted names of coordinates, or the name of a point: `A` in `A = (1, 2)`; empty without a name."""
+    name = node.sides[0] if isinstance(node, Relation) else None
+    return [name.name] if isinstance(name, Symbol) else sorted(_coordinate_names(node))
 
 
 def _coordinate_names(node: Node) -> tuple[str, ...]:
