@@ -6,6 +6,7 @@ parser to the readers in `reading.readings`, and the rows to the table.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from itertools import product
 from typing import Any, get_args
@@ -61,6 +62,7 @@ from rewardstack_verifier.reading.syntax import (
     Relation,
     Remark,
     Sequence,
+    SetFormula,
     Time,
     Total,
     Words,
@@ -69,11 +71,11 @@ from rewardstack_verifier.reading.syntax import (
 from rewardstack_verifier.stack import with_fresh_stack
 from rewardstack_verifier.tracing import trace
 
-DECIDING = (Choice, Time, Date)
+DECIDING = {Choice, Time}
 """Types that exclude other readings.
 
 If the first readings of both texts have the same type, and the type is one of these, only the first readings are
-compared.
+compared. This also holds if one of the texts is a date, so `15 March` is not 15.
 """
 Convert = Callable[[Node], Any]
 """Converts an answer to one type; returns None or an empty value if the answer has another type."""
@@ -107,7 +109,8 @@ def compare(answer: str, reference: str) -> bool | None:
         return False
     answer_readings = parse_readings(answer) + parse_with_decimal_comma(answer)
     reference_readings = parse_readings(reference) + parse_with_decimal_comma(reference, must_be_certain=True)
-    if answer_readings and reference_readings and type(answer_readings[0]) is type(reference_readings[0]) in DECIDING:
+    first = {type(readings[0]) for readings in (answer_readings, reference_readings) if readings}
+    if Date in first or (len(first) == 1 and first <= DECIDING):
         answer_readings, reference_readings = answer_readings[:1], reference_readings[:1]
     is_compared = is_equal = False
     for one, other in product(answer_readings, reference_readings):
@@ -376,6 +379,7 @@ COMPARISONS: tuple[Row, ...] = (
     any_type_row(as_reals, _equal_sets),
     same_type_row(as_inequality, _equal_inequalities),
     same_type_row(accept_types(NamedSet), _equal_named_sets),
+    same_type_row(accept_types(SetFormula), operator.eq),
 )
 """The rows in order; the first that applies decides.
 

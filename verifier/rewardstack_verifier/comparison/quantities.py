@@ -60,12 +60,13 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
 def _have_same_words(answer: Node, reference: Node) -> bool:
     """Return whether the nouns of two values are the same, up to words that one of them leaves out behind a number.
 
-    Behind letters, all words count: `n \\text{ odd}`. The answer may leave out a unit only if it is marked as one.
+    Behind letters, all words count: `n \\text{ odd}`. The answer may leave out a unit only if it is marked as one, and
+    add one unmarked letter: `5 m`, not `5 m g h`.
     """
-    if isinstance(reference, Quantity) and not (reference.is_marked or isinstance(answer, Quantity)):
+    quantities = [node for node in (answer, reference) if isinstance(node, Quantity)]
+    if len(quantities) == 1 and quantities[0].factors > (quantities[0] is answer):
         return False
     nouns = [node.noun if isinstance(node, Quantity) else "" for node in (answer, reference)]
-    quantities = [node for node in (answer, reference) if isinstance(node, Quantity)]
     if nouns[0] == nouns[1] or len({bool(one.meanings) for one in quantities}) > 1:
         return nouns[0] == nouns[1]
     has_number = any(isinstance(part, Number) for one in quantities for part in parts(one.value))

@@ -126,7 +126,7 @@ _HEDGE = (
     r"|oder|ou|o|или|或"
 )
 _HEDGES = re.compile(rf"\b(?:{_HEDGE})\b", re.IGNORECASE)
-_JOINS = rf"{_HEDGE}|and|to|but|by|times|plus|minus|more|less|than|out|und|et|y|e|и"
+_JOINS = rf"{_HEDGE}|and|of(?=\s\Z)|to|but|by|times|plus|minus|more|less|than|out|und|et|y|e|и"
 _MONTHS = "|".join(row.replace(" ", "|") for row in MONTHS.values())
 _JOINER = re.compile(rf"\b(?:{_JOINS}|{_MONTHS})\b", re.IGNORECASE)
 """Words that join a value to another value, and months, which join a day to a year."""

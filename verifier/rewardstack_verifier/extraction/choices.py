@@ -12,7 +12,7 @@ import re
 from rewardstack_verifier.extraction.announcements import HEDGED, are_joined, find_announcements
 from rewardstack_verifier.extraction.bare_answers import bare_answer
 from rewardstack_verifier.extraction.boxes import Box, read_box_content
-from rewardstack_verifier.extraction.denials import is_denied_before, is_denied_behind, is_withdrawn
+from rewardstack_verifier.extraction.denials import drop_contrasts, is_denied_before, is_denied_behind, is_withdrawn
 from rewardstack_verifier.extraction.expressions import last_match
 from rewardstack_verifier.extraction.extract import (
     FLEXIBLE,
@@ -218,6 +218,7 @@ def _stated_letters(text: str, *, is_chosen: bool = False) -> str | None:
     Returns:
         The letters; empty if they are withdrawn or denied later; None if there are none.
     """
+    text = drop_contrasts(text)
     denied: set[str] = set()
     called_right: set[str] = set()
     phrases = sorted(

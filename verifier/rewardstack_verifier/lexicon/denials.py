@@ -39,6 +39,11 @@ _DOES_NOT = r"(?:cannot be|can['’]t be|(?:does not|doesn['’]t) (?:work|fit|h
 
 NEGATIONS = frozenset(["not", "never", "neither", "nor", "nicht", "keine", "pas", "no", "não", "non", "не"])
 """Words between a letter and a word such as "correct" that deny the letter."""
+CONTRASTS = (
+    r"not X,? but(?: rather)?|nicht X,? sondern|(?:n['’]est )?pas X,? mais|no (?:es )?X,? sino"
+    r"|não (?:é )?X,? (?:mas|e) sim|non (?:è )?X,? (?:ma|bensì)|не X,? а|不是X[,，]?而是|Xではなく|X(?:이|가)? 아니라"
+)
+"""Words that deny the letter X and choose the one behind them: "not X but"."""
 DENIALS = {
     "en": Denial(
         before=rf"\b(?:{_FALSE}|not(?: be)?|cannot be|never|neither|nor|none of|all but|if|whether|suppose|supposing"
