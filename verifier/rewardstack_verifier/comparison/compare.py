@@ -36,6 +36,7 @@ from rewardstack_verifier.comparison.intervals import (
     equal_inequalities,
     equal_reals,
 )
+from rewardstack_verifier.comparison.lines import as_line, equal_lines
 from rewardstack_verifier.comparison.lists import as_list, equal_lists, equal_to_one
 from rewardstack_verifier.comparison.quantities import (
     equal_by_noun,
@@ -276,7 +277,7 @@ def _expressions(node: Node) -> tuple[Expression, ...]:
 
 def _compare_progressions(answer: Node, reference: Node) -> list[bool | None]:
     """Compare two families of values with an integer parameter, unless they are formulas with the same letters."""
-    if are_formulas(answer, reference):
+    if are_formulas(answer, reference) or (as_congruence(answer) and as_congruence(reference)):
         return []
     return same_type_row(as_progressions, equal_progressions)(answer, reference)
 
@@ -360,6 +361,7 @@ def _comparable_type(node: Node) -> type[Node] | None:
 
 COMPARISONS: tuple[Row, ...] = (
     _compare_progressions,
+    same_type_row(as_line, equal_lines),
     any_type_row(accept_types(Family), _equal_families),
     _or_value_row(as_ratio, equal_ratios, equal_ratio_and_value),
     same_type_row(_list_as_reals, equal_reals),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rewardstack_verifier.comparison.equations import as_equation, named_values
+from rewardstack_verifier.lexicon.phrases import NO_POINTS
 from rewardstack_verifier.numbers.equality import same, substitute_all
 from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Symbol, integer, symbols
 from rewardstack_verifier.reading.syntax import (
@@ -18,6 +19,7 @@ from rewardstack_verifier.reading.syntax import (
     is_point,
 )
 
+_NO_POINTS = frozenset(NO_POINTS.split())
 _UNITS = ("hat i", "hat j", "hat k")
 
 
@@ -69,7 +71,7 @@ def strip_names(answer: Node, reference: Node) -> tuple[Node, Node]:
     """
     own, asked = _names(answer), _names(reference)
     is_lettered = isinstance(reference, Relation) and reference.operators == ("of",)
-    if own != asked if own and asked else is_lettered:
+    if own != asked if own and asked else is_lettered and {*asked} <= _NO_POINTS:
         return answer, reference
     names = _coordinate_names(answer)
     if names and own:

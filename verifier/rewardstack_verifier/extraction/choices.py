@@ -25,7 +25,7 @@ from rewardstack_verifier.extraction.extract import (
     find_tag_or_box,
 )
 from rewardstack_verifier.extraction.visible_text import get_visible_text
-from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS
+from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CONNECTIVES
 from rewardstack_verifier.lexicon.denials import NEGATIONS
 from rewardstack_verifier.transcript import split_reasoning
 
@@ -43,8 +43,8 @@ def _words(field: str, *, spaced: bool) -> str:
 
 
 _LEAD_IN = re.compile(
-    rf"{_OPENING}(?:(?:(?:therefore|thus|then|indeed|clearly|definitely|certainly|for sure|most likely|likely|probably"
-    rf"|simply|also)\b,?|{_words('options', spaced=True)}\b|{_words('options', spaced=False)})[\s:*_]{{0,8}}){{1,6}}",
+    rf"{_OPENING}(?:(?:(?:{CONNECTIVES}|definitely|certainly|for sure|most likely|likely|probably)\b,?|"
+    rf"{_words('options', spaced=True)}\b|{_words('options', spaced=False)})[\s:*_]{{0,8}}){{1,6}}",
     re.IGNORECASE,
 )
 """Words between a phrase that announces an answer and the letter: "therefore option"."""

@@ -23,7 +23,7 @@ _DENIED_AFTER = re.compile(
     rf"[\s.,;:!?…*()\]}}$_—\u3002\uff0c\uff1b\uff1a\uff01\uff1f\u3001\uff09-]{{0,8}}{_AFTER}",
     re.IGNORECASE,
 )
-_CHOICE = r"[*$(]{0,3}[A-J][*$)]{0,3}"
+_CHOICE = r"(?:(?:the|die|la|l['\u2019]option|la opción|option) )?[*$(]{0,3}[A-J][*$)]{0,3}"
 _CONTRAST = re.compile(rf"(?<![A-Za-z])(?:{CONTRASTS.replace('X', _CHOICE)})(?=\s?{_CHOICE})")
 MAX_CONTRAST = 400
 """Characters at the end of a text to search for a contrast."""
