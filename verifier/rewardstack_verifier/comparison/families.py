@@ -75,8 +75,9 @@ def _as_family(node: Node) -> Node:
     if len(declared) != 1 or len(values) != 1:
         return node
     parameter, domain = declared[0].sides
-    is_family = isinstance(parameter, Symbol) and isinstance(domain, NamedSet)
-    return Family(values[0], parameter.name, domain.name) if is_family else node
+    if not (isinstance(parameter, Symbol) and isinstance(domain, NamedSet)):
+        return node
+    return Family(values[0], parameter.name, domain.name)
 
 
 def is_solution(node: Node) -> bool:

@@ -36,12 +36,13 @@ def as_line(node: Node) -> Line | None:
     values = tuple(value for _, value in named) if named else as_components(node) or ()
     parts = tuple(value for value in values if is_expression(value))
     letters = symbols(*parts)
-    if len(parts) < max(len(values), 2) or len(letters) != 1 or not letters <= _PARAMETERS:
+    parameter = next(iter(letters), "")
+    if len(parts) < max(len(values), 2) or len(letters) != 1 or parameter not in _PARAMETERS:
         return None
-    point, first, second = (tuple(substitute(part, *letters, integer(at)) for part in parts) for at in range(3))
+    point, first, second = (tuple(substitute(part, parameter, integer(at)) for part in parts) for at in range(3))
     direction = tuple(map(difference, first, point))
     is_linear = all(map(same, direction, map(difference, second, first)))
-    return Line(point, direction, *letters, False) if is_linear else None
+    return Line(point, direction, parameter, False) if is_linear else None
 
 
 def equal_lines(answer: Line, reference: Line) -> bool | None:
