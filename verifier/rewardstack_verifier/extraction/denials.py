@@ -12,7 +12,7 @@ _DETERMINERS = (
     r"(?: (?:final|correct|right|first))?"
 )
 _DENIED_BEFORE = re.compile(
-    rf"{_BEFORE}{_DETERMINERS}(?:[ $*_(\"'\u201c\u300c]|\\[\[(]){{0,6}}\Z",
+    rf"(?:(?<![A-Za-z])|(?=n['\u2019]t)){_BEFORE}{_DETERMINERS}(?:[ $*_(\"'\u201c\u300c]|\\[\[(]){{0,6}}\Z",
     re.IGNORECASE,
 )
 _DENIED_BEHIND = re.compile(
@@ -41,7 +41,10 @@ def drop_contrasts(text: str) -> str:
 
 def is_denied_before(text: str, start: int) -> bool:
     """Return whether the text before a position denies, supposes or only reports the answer that begins there."""
-    return _DENIED_BEFORE.search(text, max(0, start - MAX_BEFORE), start) is not None
+    sentence = max(
+        0, start - MAX_BEFORE, *(text.rfind(mark, max(0, start - MAX_BEFORE), start) for mark in ("\n", ". ", "。"))
+    )
+    return _DENIED_BEFORE.search(text, sentence, start) is not None
 
 
 def is_denied_behind(text: str, end: int) -> bool:
