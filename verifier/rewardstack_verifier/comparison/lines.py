@@ -32,6 +32,8 @@ def as_line(node: Node) -> Line | None:
         return line._replace(is_declared=True) if line and is_declared else None
     if isinstance(node, Relation) and node.operators == ("=",):
         return as_line(node.sides[1])
+    if is_expression(node):
+        return None
     named = named_values(node) if isinstance(node, Sequence) else None
     values = tuple(value for _, value in named) if named else as_components(node) or ()
     parts = tuple(value for value in values if is_expression(value))

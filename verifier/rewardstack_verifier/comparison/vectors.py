@@ -7,7 +7,7 @@ from dataclasses import replace
 from rewardstack_verifier.comparison.equations import as_equation, named_values
 from rewardstack_verifier.lexicon.phrases import NO_POINTS
 from rewardstack_verifier.numbers.equality import same, substitute_all
-from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Symbol, integer, symbols
+from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Number, Symbol, integer, symbols
 from rewardstack_verifier.reading.syntax import (
     Combination,
     Matrix,
@@ -70,8 +70,7 @@ def strip_names(answer: Node, reference: Node) -> tuple[Node, Node]:
     If one of the nodes is a point, the other can also be `x = 1, y = 2`.
     """
     own, asked = _names(answer), _names(reference)
-    is_lettered = isinstance(reference, Relation) and reference.operators == ("of",)
-    if own != asked if own and asked else is_lettered and {*asked} <= _NO_POINTS:
+    if own != asked if own and asked else _is_no_point(reference):
         return answer, reference
     names = _coordinate_names(answer)
     if names and own:
@@ -80,6 +79,15 @@ def strip_names(answer: Node, reference: Node) -> tuple[Node, Node]:
     if is_point(answer) or is_point(reference):
         answer, reference = _as_point(answer) or answer, _as_point(reference) or reference
     return answer, reference
+
+
+def _is_no_point(node: Node) -> bool:
+    """Return whether a letter before a pair names something else: `N(0, 1)`, or the permutations `P(10, 3)`."""
+    if not isinstance(node, Relation) or node.operators != ("of",):
+        return False
+    values = [item.value for item in as_components(node.sides[1]) or () if isinstance(item, Number)]
+    is_count = node.sides[0] == Symbol("P") and len(values) == 2 and values[0] >= values[1]
+    return is_count or not _NO_POINTS.isdisjoint(_names(node))
 
 
 def _names(node: Node) -> list[str]:

@@ -12,7 +12,7 @@ _DETERMINERS = (
     r"(?: (?:final|correct|right|first))?"
 )
 _DENIED_BEFORE = re.compile(
-    rf"(?:(?<![A-Za-z])|(?=n['\u2019]t)){_BEFORE}{_DETERMINERS}(?:[ $*_(\"'\u201c\u300c]|\\[\[(]){{0,6}}\Z",
+    rf"(?:(?<![A-Za-z])|(?=n['\u2019]t|[^A-Za-z])){_BEFORE}{_DETERMINERS}(?:[ $*_(\"'\u201c\u300c]|\\[\[(]){{0,6}}\Z",
     re.IGNORECASE,
 )
 _DENIED_BEHIND = re.compile(

@@ -136,7 +136,7 @@ def _marked_answer(text: str, mode: str) -> str | None:
         if HEDGED.match(text, box.end):
             return None
         rest = text[box.end :][-WINDOW:]
-        announced = extract_announced(rest) if mode != STRICT and _FIGURE.search(rest) else None
+        announced = extract_announced(rest) if mode != STRICT and _FIGURE.search(rest.strip("\\])$. \n")) else None
         later = announced if announced is not None and _FIGURE.search(announced) else None
         boxed = None if is_withdrawn(text, box.end) else read_box_content(text, box)
         return trace_place(later, "the answer announced after the last \\boxed") or trace_place(boxed, "\\boxed")
