@@ -12,7 +12,7 @@ import pytest
 
 from rewardstack import Request, score
 from rewardstack.errors import OverloadError, UnreachableError
-from rewardstack.transport import endpoint
+from rewardstack.transport import timing
 from rewardstack.transport.endpoint import EndpointFailure
 from tests.support.clock import LIMIT, Clock, known
 from tests.support.servers import FaultServer, free_port
@@ -61,7 +61,7 @@ def test_every_reason_has_its_cause(
     """The reason of a sample that waited in vain names the server: gone, silent, refusing or busy."""
     assert "ok" == score([Request("math", "warm")])[0].status
     for name, seconds in ({"PROBE_AFTER": 0.1} | TIMES.get(cause, {})).items():
-        monkeypatch.setattr(endpoint, name, seconds)
+        monkeypatch.setattr(timing, name, seconds)
     befall, says = CAUSES[cause]
     befall(server)
     patterns = [words.format(url=server.url, port=server.port) for words in says]
@@ -94,7 +94,7 @@ def test_samples_behind_others_have_the_cause(
 ) -> None:
     """What still waits for its turn at the deadline is told of the server as well."""
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
-    monkeypatch.setattr(endpoint, "PROBE_AFTER", NEVER)
+    monkeypatch.setattr(timing, "PROBE_AFTER", NEVER)
     assert "ok" == score([Request("math", "warm")])[0].status
     server.freeze()
     found = clock.expire(lambda: reasons(200), lambda: "3 requests are queued" in known())
@@ -104,7 +104,7 @@ def test_samples_behind_others_have_the_cause(
 
 def test_the_calls_own_limit_is_named(server: FaultServer, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the call's limit ends it, the reason says so many seconds, not the service's timeout."""
-    monkeypatch.setattr(endpoint, "PROBE_AFTER", NEVER)
+    monkeypatch.setattr(timing, "PROBE_AFTER", NEVER)
     assert "ok" == score([Request("math", "warm")])[0].status
     server.freeze()
     (one,) = clock.expire(
@@ -118,8 +118,8 @@ def test_the_calls_own_limit_is_named(server: FaultServer, clock: Clock, monkeyp
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What lasts is said after a tenth of a second, and no server is probed."""
-    monkeypatch.setattr(endpoint, "LOG_AFTER", 0.1)
-    monkeypatch.setattr(endpoint, "PROBE_AFTER", NEVER)
+    monkeypatch.setattr(timing, "LOG_AFTER", 0.1)
+    monkeypatch.setattr(timing, "PROBE_AFTER", NEVER)
 
 
 @pytest.mark.parametrize("mode", ["gone", "503"])
@@ -149,8 +149,8 @@ def test_silence_is_said(
     server: FaultServer, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The same with a server whose silence is noticed and logged sooner."""
-    monkeypatch.setattr(endpoint, "PROBE_AFTER", 0.1)
-    monkeypatch.setattr(endpoint, "LOG_AFTER", 0.1)
+    monkeypatch.setattr(timing, "PROBE_AFTER", 0.1)
+    monkeypatch.setattr(timing, "LOG_AFTER", 0.1)
     assert 0 <= seconds_of_silence(server, clock, monkeypatch, caplog)
 
 
@@ -158,7 +158,7 @@ def seconds_of_silence(
     server: FaultServer, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> int:
     """Score samples that a server never answers, and return the seconds after which the log tells of its silence."""
-    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", NEVER)
+    monkeypatch.setattr(timing, "HEALTH_TIMEOUT", NEVER)
     assert "ok" == score([Request("math", "warm")])[0].status
     server.freeze()
     caplog.clear()  # on a busy machine that answer, too, may have been slow enough to be logged

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rewardstack.transport import limiter as limiters
-from rewardstack.transport.limiter import BACKOFF_MAX, RETRY_AFTER_MAX, Limiter
+from rewardstack.transport import timing
+from rewardstack.transport.limiter import Limiter
 from tests.support.table import Table
 
 START = 100.0
@@ -73,7 +74,7 @@ REFUSALS: list[tuple[list[tuple[Any, ...]], int, float]] = [
     ([("refused", 0.0, 10, 7.0)], 10, 7.0),
     ([("refused", 0.0, 10, 7.0), ("refused", 1.0, 9, 3.0)], 9, 7.0),
     ([("refused", 0.0, 0, 0.1)], 1, 0.2),
-    ([("refused", 0.0, 0, 86400.0)], 1, RETRY_AFTER_MAX),
+    ([("refused", 0.0, 0, 86400.0)], 1, timing.RETRY_AFTER_MAX),
 ]
 
 
@@ -204,7 +205,7 @@ def test_long_outage(clock: Clock) -> None:
         pauses.append(limiter.paused_until - clock.now)
         clock.now = limiter.paused_until
     assert [0.2, 0.4, 0.8, 1.6, 3.2] == pytest.approx(pauses[:5])
-    assert {BACKOFF_MAX} == {round(pause, 6) for pause in pauses[5:]}
+    assert {timing.BACKOFF_MAX} == {round(pause, 6) for pause in pauses[5:]}
 
 
 def test_pauses_differ(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

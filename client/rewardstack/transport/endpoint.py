@@ -33,30 +33,13 @@ from rewardstack.errors import (
     ServiceError,
     UnreachableError,
 )
-from rewardstack.transport.http import CONNECT_TIMEOUT, display_url, send
+from rewardstack.transport import timing
+from rewardstack.transport.http import display_url, send
 from rewardstack.transport.limiter import Limiter
 from rewardstack.transport.message import HEALTH, LIMITING, REPLICA_STATUSES, Message, is_down, parse_reply
 from rewardstack.transport.outage import Stall
 from rewardstack.transport.ray_actor import is_actor
 from rewardstack.transport.reply_faults import Replicas, ReplyFaults
-
-PROBE_AFTER = 2.0
-"""Seconds without an answer after which a liveness probe is sent."""
-HEALTH_TIMEOUT = 3.0
-"""Timeout of the liveness probe in seconds. The probe succeeds with any HTTP reply."""
-LOG_AFTER = 3.0
-"""Seconds after which a failure is logged if requests still wait; shorter failures are not logged."""
-MIN_STUCK = 2.0
-"""Minimum seconds after which a request counts as stuck."""
-FIRST_STUCK = 10.0
-"""Seconds after which a request counts as stuck if no request with its path was answered yet, so that the usual latency
-of the path is unknown. Half of the request's timeout is used instead if it is shorter."""
-RECHECK_INTERVAL = 0.5
-"""Seconds until the next check of a stuck request that cannot be hedged yet."""
-STUCK_FACTOR = 2.0
-"""A request is stuck once it has waited this many times as long as the slowest recent request with the same path."""
-LATENCY_DECAY = 0.99
-"""Each answer multiplies the slowest recent latency by this factor, so that old latencies lose their effect."""
 
 UNAUTHORIZED = 401
 """HTTP status for an unknown API key."""
@@ -77,7 +60,7 @@ class LatencyTracker:
     def record_answer(self, path: str, sent_at: float) -> None:
         """Record an answer to a request that was sent at `sent_at`, on `time.monotonic()`."""
         self._answered_at = time.monotonic()
-        self._slowest[path] = max(self._answered_at - sent_at, self._slowest.get(path, 0.0) * LATENCY_DECAY)
+        self._slowest[path] = max(self._answered_at - sent_at, self._slowest.get(path, 0.0) * timing.LATENCY_DECAY)
 
     def has_answered_since(self, moment: float) -> bool:
         """Return whether an answer came after `moment`, on `time.monotonic()`."""
@@ -91,7 +74,7 @@ class LatencyTracker:
             default: the result if no request with this path was answered yet.
         """
         slowest = self._slowest.get(path)
-        return max(MIN_STUCK, default if slowest is None else STUCK_FACTOR * slowest)
+        return max(timing.MIN_STUCK, default if slowest is None else timing.STUCK_FACTOR * slowest)
 
 
 class Attempt:
@@ -154,27 +137,29 @@ class Attempt:
     def check(self) -> float:
         """Interrupt the attempt after its timeout; hedge it if it is stuck. Return the seconds until the next check."""
         if self._is_done:
-            return RECHECK_INTERVAL
+            return timing.RECHECK_INTERVAL
         seconds_left = self._timeout.remaining()
         if seconds_left <= 0:
             timeout = round(self._timeout.deadline.effective_timeout, 2)
             self.interrupt(DeadlineError(f"no answer within {timeout:g} s; {self._endpoint.record_timeout(self)}"))
-            return RECHECK_INTERVAL
+            return timing.RECHECK_INTERVAL
         if self._send_hedge is None:
             return seconds_left
-        first_stuck = MIN_STUCK if self.message.is_cheap else min(FIRST_STUCK, self._timeout.deadline.timeout / 2)
+        first_stuck = (
+            timing.MIN_STUCK if self.message.is_cheap else min(timing.FIRST_STUCK, self._timeout.deadline.timeout / 2)
+        )
         stuck_in = self._endpoint.seconds_until_stuck(self, first_stuck)
         if stuck_in > 0:
             return min(seconds_left, stuck_in)
         hedge = self._send_hedge()
         if hedge is None:
-            return min(seconds_left, RECHECK_INTERVAL)
+            return min(seconds_left, timing.RECHECK_INTERVAL)
         if self._hedge_task is not None:  # the earlier hedge may have reached a server that hangs, too
             self._hedge_task.cancel()
         self._hedge_task, self.hedged_at = hedge, time.monotonic()
         self.hedges += 1
         hedge.add_done_callback(self._on_hedge_done)
-        return min(seconds_left, MIN_STUCK)
+        return min(seconds_left, timing.MIN_STUCK)
 
     def _on_hedge_done(self, hedge: asyncio.Task[Any]) -> None:
         if hedge.cancelled() or hedge.exception() is not None:
@@ -265,7 +250,7 @@ class EndpointFailure:
         self.error = error
         self._refusals += isinstance(error, OverloadError)
         if not self._is_logged and self._timer is None:
-            left = max(0.0, self._since + LOG_AFTER - now)
+            left = max(0.0, self._since + timing.LOG_AFTER - now)
             self._timer = asyncio.get_running_loop().call_later(left, self._log)
 
     def reset(self) -> None:
@@ -360,7 +345,7 @@ class Endpoint:
         requests = f"{count} request{'s' if count > 1 else ''} of this process"
         if self._alive_at >= since:
             return f"{self._shown_url} is up and is working on {requests}, the oldest sent {seconds:.1f} s ago"
-        accepted = "accepted the connection and has" if seconds > CONNECT_TIMEOUT else "has"
+        accepted = "accepted the connection and has" if seconds > timing.CONNECT_TIMEOUT else "has"
         return f"{self._shown_url} {accepted} sent nothing for {seconds:.1f} s ({requests} in flight)"
 
     @property
@@ -461,7 +446,7 @@ class Endpoint:
         seconds_left = timeout.remaining()
         headers = {**self._headers, **message.headers, HEADER: str(max(1, int(seconds_left * 1000)))}
         attempt = Attempt(self, message, timeout, send_hedge)
-        self._register(attempt, seconds_left if send_hedge is None else min(seconds_left, MIN_STUCK))
+        self._register(attempt, seconds_left if send_hedge is None else min(seconds_left, timing.MIN_STUCK))
         is_answered = is_alive = is_accepted = True
         try:
             reply = await send(self._session, message.method, self.url + message.path, message.body, headers)
@@ -540,7 +525,7 @@ class Endpoint:
         self.limiter.record_failure(ejects=True)
         if self.limiter.is_open:
             for other in list(self._attempts):
-                if other.sent_at <= attempt.sent_at + MIN_STUCK:
+                if other.sent_at <= attempt.sent_at + timing.MIN_STUCK:
                     other.interrupt(error)
 
     def _register(self, attempt: Attempt, check_in: float) -> None:
@@ -575,7 +560,7 @@ class Endpoint:
 
     async def _probe_when_silent(self) -> None:
         while self._attempts or self._was_unanswered:
-            seconds = self._answered_at + PROBE_AFTER - time.monotonic()
+            seconds = self._answered_at + timing.PROBE_AFTER - time.monotonic()
             if seconds > 0:
                 await asyncio.sleep(seconds)
                 continue
@@ -595,10 +580,10 @@ class Endpoint:
     async def _is_alive(self) -> bool:
         silent = UnreachableError(f"{self._shown_url}: no answer even to GET /health")
         timer = asyncio.get_running_loop().call_later(
-            LOG_AFTER - PROBE_AFTER, self.failure.record, silent, self._answered_at
+            timing.LOG_AFTER - timing.PROBE_AFTER, self.failure.record, silent, self._answered_at
         )
         try:
-            error = await self._send_probe(HEALTH, HEALTH_TIMEOUT)
+            error = await self._send_probe(HEALTH, timing.HEALTH_TIMEOUT)
         finally:
             timer.cancel()
         if isinstance(error, UnreachableError):
@@ -665,7 +650,7 @@ class Endpoint:
             return 0.0  # the server has answered a probe since then, so the request or its reply is lost
         if self._gateway_check is None:
             self._gateway_check = asyncio.create_task(self._detect_gateway())
-        return RECHECK_INTERVAL  # the only server: a hedge would wait behind the same requests
+        return timing.RECHECK_INTERVAL  # the only server: a hedge would wait behind the same requests
 
     @property
     def is_known_gateway(self) -> bool:
@@ -692,7 +677,7 @@ class Endpoint:
         parts = urlsplit(self.url)
         url = f"{parts.scheme}://{parts.netloc}/gateway/health"
         try:
-            reply = await run_with_timeout(HEALTH_TIMEOUT, send(self._session, "GET", url, None, {}))
+            reply = await run_with_timeout(timing.HEALTH_TIMEOUT, send(self._session, "GET", url, None, {}))
         except (asyncio.TimeoutError, ServiceError):
             self._gateway_check = None
             return False

@@ -47,6 +47,7 @@ from rewardstack.errors import (
     ServiceError,
     UnreachableError,
 )
+from rewardstack.transport import timing
 from rewardstack.transport.endpoint import Endpoint, LatencyTracker
 from rewardstack.transport.http import authorization
 from rewardstack.transport.message import DOWN, LIMITING, REPLICA_STATUSES, Message
@@ -54,17 +55,6 @@ from rewardstack.transport.outage import Outage
 from rewardstack.transport.reply_faults import retry_pause
 from rewardstack.transport.wait_queue import NONE_TRIED, Failures, WaitQueue
 
-RETRY_SHARE = 0.1
-"""Number of retries that each request adds to the retry budget."""
-RETRY_RESERVE = 10.0
-"""Initial retry budget, in retries."""
-MAX_EXCESS_HEDGES = 3
-"""Number of requests by which hedges may exceed an endpoint's limit, because stuck requests may hold all its slots."""
-HEDGE_INTERVAL = 1.0
-"""Seconds between hedges while the retry budget is empty. Without hedges, requests to a server that hangs would wait
-until their timeout, because only new requests refill the budget."""
-LOADING_PAUSE = 2.5
-"""Seconds to wait before the retry after a 404, because the model may still be loading."""
 NOT_FOUND = 404
 """HTTP status for an unknown path or model."""
 NOTHING_SENT = "the timeout ended before a request was sent; set a longer timeout"
@@ -81,12 +71,12 @@ class RetryBudget:
     """
 
     def __init__(self) -> None:
-        self._tokens = RETRY_RESERVE
+        self._tokens = timing.RETRY_RESERVE
         self._spent_at = -math.inf
 
-    def earn(self, retries: float = RETRY_SHARE) -> None:
+    def earn(self, retries: float = timing.RETRY_SHARE) -> None:
         """Add `retries` to the budget: for a request, or to refund a hedge that was useful."""
-        self._tokens = min(self._tokens + retries, RETRY_RESERVE * 10)
+        self._tokens = min(self._tokens + retries, timing.RETRY_RESERVE * 10)
 
     def spend(self, interval: float = math.inf) -> bool:
         """Take one retry from the budget; return whether the retry is allowed.
@@ -296,7 +286,7 @@ class EndpointPool:
         if await failures.endpoint.is_gateway(deadline.remaining()):
             await self._switch_replica(error, failures, deadline)
         elif error.status == NOT_FOUND and failures.rounds == 1 and not reply_faults.is_final:
-            await _sleep(LOADING_PAUSE, error, deadline)
+            await _sleep(timing.LOADING_PAUSE, error, deadline)
         else:
             raise error
 
@@ -353,8 +343,8 @@ class EndpointPool:
         endpoint = min(others, key=lambda one: one.in_flight - one.limiter.limit, default=default)
         if (
             endpoint is None
-            or endpoint.in_flight >= endpoint.limiter.limit + MAX_EXCESS_HEDGES
-            or not self._budget.spend(HEDGE_INTERVAL)
+            or endpoint.in_flight >= endpoint.limiter.limit + timing.MAX_EXCESS_HEDGES
+            or not self._budget.spend(timing.HEDGE_INTERVAL)
         ):
             return None
         endpoint.in_flight += 1

@@ -29,21 +29,15 @@ from rewardstack.errors import (
     SettingsError,
     UnreachableError,
 )
+from rewardstack.transport import timing
 from rewardstack.transport.message import MAX_MESSAGE, Reply, get_body
 from rewardstack_settings.kinds import RAY_SCHEME
 
-CONNECT_TIMEOUT = 5.0
-"""Maximum seconds to open a connection."""
-KEEPALIVE = 1.8
-"""Seconds to keep an idle connection. Servers keep it longer (vLLM: 5 s), so no server closes it during reuse."""
 MAX_REPLY_BYTES = 64 * 2**20
 """Maximum size of a reply, in bytes."""
 MAX_SINGLE_READ = 2**16
 """Maximum Content-Length, in bytes, of a reply that is read in one piece."""
 
-LOOKUP_TIMEOUT = 2.0
-"""Seconds to wait for name servers before the last known addresses of a host are used. If no addresses are known, the
-wait has no limit."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 """Error numbers that mean that the process or machine has no free file descriptors."""
 
@@ -69,7 +63,7 @@ class DaemonResolver(AbstractResolver):
         earlier = self._addresses.get(key)
         lookup = run_in_daemon_thread("rewardstack-dns", partial(_look_up, host, port, family))
         try:
-            self._addresses[key] = await asyncio.wait_for(lookup, LOOKUP_TIMEOUT if earlier else None)
+            self._addresses[key] = await asyncio.wait_for(lookup, timing.LOOKUP_TIMEOUT if earlier else None)
         except (socket.gaierror, asyncio.TimeoutError) as error:
             if not earlier or (isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN):
                 raise
@@ -97,8 +91,8 @@ def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[Resolve
 def open_session() -> aiohttp.ClientSession:
     """Return a session for the running loop, without a connection limit: the limiters limit the requests."""
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, resolver=DaemonResolver()),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=timing.KEEPALIVE, resolver=DaemonResolver()),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=timing.CONNECT_TIMEOUT),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
 
@@ -257,7 +251,7 @@ def _to_service_error(error: aiohttp.ClientError | OSError, display: str, target
         kind = RefusedError if error.os_error.errno == errno.ECONNREFUSED else UnreachableError
         return kind(f"{display}: {_describe_failure(error, target)}{error.os_error.strerror or error}")
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return UnreachableError(f"{display}: the connection was not accepted within {CONNECT_TIMEOUT:g} s")
+        return UnreachableError(f"{display}: the connection was not accepted within {timing.CONNECT_TIMEOUT:g} s")
     if isinstance(error, aiohttp.ClientPayloadError):
         return ReplyError(f"{display}: the reply is incomplete because the connection was lost")
     return UnreachableError(f"{display}: {error or type(error).__name__}")

@@ -19,23 +19,7 @@ import math
 import random
 import time
 
-FIRST_LIMIT = 64
-"""Number of requests in flight from which the limit starts."""
-GROWTH_SECONDS = 0.2
-"""Minimum seconds between two doublings of the limit, and from the moment when all slots are first taken to the first
-doubling."""
-BACKOFF_FIRST = 0.2
-BACKOFF_MAX = 5.0
-"""Upper bounds of the first pause and of all pauses, in seconds; see `backoff`."""
-EJECTION_FIRST = 1.0
-EJECTION_MAX = 30.0
-"""Upper bounds of the first pause and of all pauses, in seconds, if other endpoints are available."""
-RETRY_AFTER_MAX = 30.0
-"""Maximum seconds for which a server's Retry-After is honored."""
-FAILURES_TO_OPEN = 3
-"""Number of failures in a row that open the circuit."""
-OVERLOADS_TO_OPEN = 10
-"""Number of overload replies in a row that open the circuit if other endpoints are available."""
+from rewardstack.transport import timing
 
 
 def backoff(first: float, maximum: float, times: int) -> float:
@@ -60,7 +44,7 @@ class Limiter:
         self.paused_until = 0.0
         self.pauses = 0
         self._ceiling = ceiling
-        self._limit = float(min(ceiling, FIRST_LIMIT))
+        self._limit = float(min(ceiling, timing.FIRST_LIMIT))
         self.grows_at = 0.0 if self._limit < ceiling else math.inf
         self._slow_start_until = float(ceiling)
         self._reduced_at = 0.0
@@ -69,12 +53,12 @@ class Limiter:
     @property
     def is_open(self) -> bool:
         """Whether the circuit is open: no request is sent during the pause, and a single request after it."""
-        return self._failures >= FAILURES_TO_OPEN
+        return self._failures >= timing.FAILURES_TO_OPEN
 
     @property
     def is_available(self) -> bool:
         """Whether the circuit is closed and the endpoint is not paused."""
-        return self._failures < FAILURES_TO_OPEN and time.monotonic() >= self.paused_until
+        return self._failures < timing.FAILURES_TO_OPEN and time.monotonic() >= self.paused_until
 
     @property
     def limit(self) -> int:
@@ -103,7 +87,7 @@ class Limiter:
         has_waited = self.grows_at > 0
         if has_waited:
             self._limit = min(2 * self._limit, float(self._ceiling))
-        self.grows_at = now + GROWTH_SECONDS if self._limit < self._ceiling else math.inf
+        self.grows_at = now + timing.GROWTH_SECONDS if self._limit < self._ceiling else math.inf
         return has_waited
 
     def record_success(self) -> None:
@@ -125,12 +109,12 @@ class Limiter:
         now = time.monotonic()
         self.grows_at = math.inf
         self._overloads += 1
-        if ejects and self._overloads >= OVERLOADS_TO_OPEN:
+        if ejects and self._overloads >= timing.OVERLOADS_TO_OPEN:
             self.record_failure(immediately=True, ejects=True)
         else:
             self._reduce_limit(sent_at, in_flight, now)
         if retry_after > 0:
-            self.paused_until = max(self.paused_until, now + min(retry_after, RETRY_AFTER_MAX))
+            self.paused_until = max(self.paused_until, now + min(retry_after, timing.RETRY_AFTER_MAX))
 
     def _reduce_limit(self, sent_at: float, in_flight: int, now: float) -> None:
         self._failures = 0
@@ -141,7 +125,7 @@ class Limiter:
         self._slow_start_until = max(1.0, self._limit)
         if in_flight == 0:
             self._slow_start_until = float(self._ceiling)
-            self._pause(BACKOFF_FIRST, BACKOFF_MAX)
+            self._pause(ejects=False)
 
     def record_failure(self, *, immediately: bool = False, ejects: bool = False) -> None:
         """Record a failure; the third in a row opens the circuit.
@@ -151,19 +135,22 @@ class Limiter:
             ejects: whether other endpoints are available, so that pauses may be longer.
         """
         self.grows_at = math.inf
-        self._failures = FAILURES_TO_OPEN if immediately else self._failures + 1
+        self._failures = timing.FAILURES_TO_OPEN if immediately else self._failures + 1
         if self.is_open:
             self._limit = 1.0
             self._slow_start_until = float(self._ceiling)
-            self._pause(*((EJECTION_FIRST, EJECTION_MAX) if ejects else (BACKOFF_FIRST, BACKOFF_MAX)))
+            self._pause(ejects=ejects)
 
     def resume(self) -> None:
         """End the pause after a successful probe."""
         self.paused_until = 0.0
 
-    def _pause(self, first: float, maximum: float) -> None:
+    def _pause(self, *, ejects: bool) -> None:
         now = time.monotonic()
         if now < self.paused_until:
             return
+        first, maximum = timing.BACKOFF_FIRST, timing.BACKOFF_MAX
+        if ejects:
+            first, maximum = timing.EJECTION_FIRST, timing.EJECTION_MAX
         self.paused_until = now + backoff(first, maximum, self.pauses)
         self.pauses += 1

@@ -20,31 +20,12 @@ from typing import TYPE_CHECKING
 
 from rewardstack.core.deadline import AttemptTimeout, SharedDeadline
 from rewardstack.errors import UnreachableError
-from rewardstack.transport.limiter import EJECTION_FIRST, EJECTION_MAX, backoff
+from rewardstack.transport import timing
+from rewardstack.transport.limiter import backoff
 
 if TYPE_CHECKING:
     from rewardstack.transport.endpoint import Endpoint
     from rewardstack.transport.message import Message
-
-PROBE_TIMEOUT = 1.0
-"""Timeout of a probe of an unavailable endpoint, in seconds."""
-PROBE_PAUSES = 0.5, 5.0
-"""Minimum and maximum seconds between two probes."""
-PROBE_FACTOR = 5
-"""Pause between two probes, as a multiple of the probe's duration."""
-PROBING_TIMEOUT = 600.0
-"""Seconds without a call after which probing stops."""
-OUTDATED_AFTER = 10.0
-"""Age in seconds at which a failure is outdated; a call then waits for a new probe, for at most `PROBE_TIMEOUT`."""
-REPEAT_AFTER = 5.0
-"""Seconds from the time when a trial is due until the request that timed out may be sent again as a probe."""
-MAX_GAP = 0.5
-"""A stall continues if the next request that times out was sent at most this many seconds after the last timeout.
-Otherwise, a new stall begins."""
-MIN_SHARE = 0.9
-"""A call fails fast if a stall has lasted for this share of the call's timeout. The share is below 1, because a call
-spends part of its timeout on other requests. A call that has spent this share of its timeout in a queue is no
-longer sent to a stalled service."""
 
 
 class Stall:
@@ -77,7 +58,7 @@ class Stall:
     @property
     def is_probe_due(self) -> bool:
         """Whether `probe` may be sent now; a probe that is not cheap has to wait `REPEAT_AFTER` seconds longer."""
-        since = self._next_trial_at + (0.0 if self.is_cheap else REPEAT_AFTER)
+        since = self._next_trial_at + (0.0 if self.is_cheap else timing.REPEAT_AFTER)
         return self.is_active and time.monotonic() >= since
 
     def record(self, sent_at: float, cause: str, probe: Message, *, is_cheap: bool) -> None:
@@ -85,10 +66,10 @@ class Stall:
         if self._answered_at > sent_at:
             return
         now = time.monotonic()
-        if not self.is_active or sent_at > self._last_timeout_at + MAX_GAP:
+        if not self.is_active or sent_at > self._last_timeout_at + timing.MAX_GAP:
             self._since = sent_at
         if sent_at > self._last_timeout_at:  # else both requests were in flight at the same time
-            pause = backoff(EJECTION_FIRST, EJECTION_MAX, self._times - 1) if self._times else 0.0
+            pause = backoff(timing.EJECTION_FIRST, timing.EJECTION_MAX, self._times - 1) if self._times else 0.0
             self._next_trial_at = now + pause
             self._times += 1
         self._since = min(self._since, sent_at)
@@ -104,7 +85,7 @@ class Stall:
         now = time.monotonic()
         if self.is_cheap or now < max(self._next_trial_at, self._trial_until):
             return False
-        self._trial_until = now + timeout + EJECTION_FIRST
+        self._trial_until = now + timeout + timing.EJECTION_FIRST
         return True
 
     def record_answer(self, *, by_probe: bool = False) -> None:
@@ -161,7 +142,7 @@ class Outage:
             return ()
         up = [endpoint for endpoint in endpoints if endpoint.failure.down_since == math.inf]
         available = [endpoint for endpoint in up if endpoint.limiter.is_available] or up
-        least = MIN_SHARE * deadline.effective_timeout
+        least = timing.MIN_SHARE * deadline.effective_timeout
         return available if all(endpoint.stalls[method].seconds >= least for endpoint in available) else ()
 
     def raise_if_stalled(self, method: str, deadline: SharedDeadline) -> bool:
@@ -190,14 +171,14 @@ class Outage:
         """Return whether a queued call comes too late: the service is stalled, and the call has little time left."""
         if not self._stalled(method, timeout.deadline):
             return False
-        return timeout.remaining() < (1 - MIN_SHARE) * timeout.deadline.effective_timeout
+        return timeout.remaining() < (1 - timing.MIN_SHARE) * timeout.deadline.effective_timeout
 
     async def wait_for_probe(self, deadline: SharedDeadline) -> None:
         """Start probing; if the last failure is outdated, wait up to `PROBE_TIMEOUT` for the endpoints to recover."""
         self.probe()
         failed_at = max(endpoint.failure.last_error_at for endpoint in self._endpoints())
-        if self._probes is not None and time.monotonic() > failed_at + OUTDATED_AFTER:
-            await asyncio.wait((self._probes,), timeout=min(PROBE_TIMEOUT, max(0.0, deadline.remaining())))
+        if self._probes is not None and time.monotonic() > failed_at + timing.OUTDATED_AFTER:
+            await asyncio.wait((self._probes,), timeout=min(timing.PROBE_TIMEOUT, max(0.0, deadline.remaining())))
 
     def probe(self) -> None:
         """Probe in the background until the endpoints have recovered, or no call came for `PROBING_TIMEOUT`."""
@@ -206,17 +187,21 @@ class Outage:
             self._probes = asyncio.create_task(self._probe())
 
     async def _probe(self) -> None:
-        shortest, longest = PROBE_PAUSES
+        shortest, longest = timing.PROBE_PAUSES
         while unavailable := [endpoint for endpoint in self._endpoints() if endpoint.is_unavailable]:
             began = time.monotonic()
-            await asyncio.gather(*(endpoint.probe(PROBE_TIMEOUT) for endpoint in unavailable), return_exceptions=True)
+            await asyncio.gather(
+                *(endpoint.probe(timing.PROBE_TIMEOUT) for endpoint in unavailable), return_exceptions=True
+            )
             ended = time.monotonic()
-            if ended > self._called_at + PROBING_TIMEOUT or not any(
+            if ended > self._called_at + timing.PROBING_TIMEOUT or not any(
                 endpoint.is_unavailable for endpoint in unavailable
             ):
                 return
             is_down = any(endpoint.failure.down_since < math.inf for endpoint in unavailable)
-            await asyncio.sleep(min(max(shortest, PROBE_FACTOR * (ended - began)), longest) if is_down else longest)
+            await asyncio.sleep(
+                min(max(shortest, timing.PROBE_FACTOR * (ended - began)), longest) if is_down else longest
+            )
 
     def close(self) -> None:
         """Stop probing."""

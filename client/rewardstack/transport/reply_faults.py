@@ -7,17 +7,8 @@ import math
 import random
 import time
 
+from rewardstack.transport import timing
 from rewardstack.transport.limiter import backoff
-
-RETRY_PAUSE = 0.6
-"""Maximum seconds to wait before the first retry after an invalid reply. Each further retry doubles the maximum; the
-minimum is half of the maximum."""
-FAULTY_AFTER = 3
-"""Invalid replies in a row after which the endpoint counts as faulty and gets only one retry at a time."""
-FAULTY_FOR = 5.0
-"""Once a faulty endpoint has sent only invalid replies for this many seconds, requests to it are no longer retried."""
-FAULTS_EXPIRE_AFTER = 30.0
-"""Seconds without an invalid reply after which earlier invalid replies no longer count."""
 
 REPLICA_NUMBERS = tuple(map(str, range(1, 9)))
 """All numbers that address replicas; several numbers may address the same server."""
@@ -47,12 +38,12 @@ class ReplyFaults:
     @property
     def is_faulty(self) -> bool:
         """Whether there were so many invalid replies in a row that the endpoint, not a request, must be the cause."""
-        return self.replies >= FAULTY_AFTER
+        return self.replies >= timing.FAULTY_AFTER
 
     @property
     def is_final(self) -> bool:
         """Whether the endpoint has been faulty for so long that no request is retried."""
-        return self.is_faulty and time.monotonic() > self._since + FAULTY_FOR
+        return self.is_faulty and time.monotonic() > self._since + timing.FAULTY_FOR
 
     @property
     def is_trial_due(self) -> bool:
@@ -62,7 +53,7 @@ class ReplyFaults:
     def record(self) -> None:
         """Record an invalid reply."""
         now = time.monotonic()
-        if not self.replies or now > self._last_at + FAULTS_EXPIRE_AFTER:
+        if not self.replies or now > self._last_at + timing.FAULTS_EXPIRE_AFTER:
             self._since, self.replies, self._trials = now, 0, 0
             self._next_trial_at = now + retry_pause(1)
         self._last_at = now
@@ -90,8 +81,10 @@ class ReplyFaults:
         if self._change is None or self._change.done():
             self._change = asyncio.get_running_loop().create_future()
         now = time.monotonic()
-        due = self._next_trial_at - now if self._next_trial_at > now else RETRY_PAUSE
-        await asyncio.wait((self._change,), timeout=max(0.0, min(seconds, due, self._since + FAULTY_FOR - now)) + 0.001)
+        due = self._next_trial_at - now if self._next_trial_at > now else timing.RETRY_PAUSE
+        await asyncio.wait(
+            (self._change,), timeout=max(0.0, min(seconds, due, self._since + timing.FAULTY_FOR - now)) + 0.001
+        )
 
 
 class Replicas:
@@ -109,7 +102,7 @@ class Replicas:
     @property
     def are_faulty(self) -> bool:
         """Whether no replica is preferred, and all failed a request within the last `FAULTS_EXPIRE_AFTER` seconds."""
-        recent = time.monotonic() - FAULTS_EXPIRE_AFTER
+        recent = time.monotonic() - timing.FAULTS_EXPIRE_AFTER
         return not self.preferred and sum(failed_at > recent for failed_at in self._faulty_at.values()) == len(
             REPLICA_NUMBERS
         )
@@ -144,4 +137,4 @@ class Replicas:
 
 def retry_pause(times: int) -> float:
     """Return the seconds to wait before a retry after `times` invalid replies."""
-    return backoff(RETRY_PAUSE, math.inf, times - 1)
+    return backoff(timing.RETRY_PAUSE, math.inf, times - 1)

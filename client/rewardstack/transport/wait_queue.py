@@ -12,8 +12,9 @@ from contextlib import suppress
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.endpoints import CHECK_INTERVAL
 from rewardstack.errors import RejectedError, ReplyError, ServiceError, SettingsError
+from rewardstack.transport import timing
 from rewardstack.transport.endpoint import Endpoint
-from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MAX, backoff
+from rewardstack.transport.limiter import backoff
 from rewardstack.transport.message import Message
 
 SlotFuture = asyncio.Future["Endpoint | None"]
@@ -83,7 +84,7 @@ class Failures:
     def back_off(self) -> float:
         """Count a pause, and return its length in seconds."""
         self.pauses += 1
-        return backoff(BACKOFF_FIRST, BACKOFF_MAX, self.pauses - 1)
+        return backoff(timing.BACKOFF_FIRST, timing.BACKOFF_MAX, self.pauses - 1)
 
 
 class WaitQueue:

@@ -146,8 +146,8 @@ import logging
 from rewardstack import Request, errors, score
 from rewardstack.cache import link, writer
 from rewardstack.core import event_loop
-from rewardstack.transport import endpoint
-endpoint.MIN_STUCK = 60.0  # no hedges, which spend tokens
+from rewardstack.transport import timing
+timing.MIN_STUCK = 60.0  # no hedges, which spend tokens
 link.TIMEOUT = writer.FLUSH_TIMEOUT = event_loop.CLOSING_TIME = 60.0
 logging.disable()
 request = [Request("llm_judge_remote_test", text, "42", {{"problem": "p", "temperature": 0}}) for text in {texts}]

@@ -38,7 +38,8 @@ from rewardstack.scorers.judge.reply import (
 from rewardstack.scorers.judge.request import CHAT, make_frame, with_reminder
 from rewardstack.scorers.judge.rubric import Answers, Rubric, parse_answers, parse_grades, rubric_verdict
 from rewardstack.scorers.judge.verdict import UNREADABLE, UnreadableError, Verdict
-from rewardstack.transport.discovery import MAX_SERVERS, RENEWAL
+from rewardstack.transport import timing
+from rewardstack.transport.discovery import MAX_SERVERS
 from rewardstack.transport.message import Message
 
 TRIAL_MESSAGE = "This is a test of the interface, with nothing to judge. Give the lowest verdict."
@@ -108,7 +109,7 @@ class Calls:
         async with lock:
             if time.monotonic() < (self._next_trial.get(key) or 0.0):
                 return
-            self._next_trial.put(key, time.monotonic() + RENEWAL)
+            self._next_trial.put(key, time.monotonic() + timing.RENEWAL)
             short_options = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
             try:
                 with suppress(NoLogprobsError):  # the judge accepts the fields, even if it returns no probabilities
