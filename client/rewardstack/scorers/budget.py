@@ -125,12 +125,17 @@ class Budget:
             waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
             self._start_sync()
-            granted = await waiter
+            try:
+                granted = await waiter
+            except asyncio.CancelledError:
+                if not waiter.cancelled() and waiter.done() and waiter.result():
+                    self.add(-1, 0)
+                raise
         if not granted:
             raise self._error()
 
     def add(self, requests: int, tokens: int) -> None:
-        """Add requests and tokens without checking the limits."""
+        """Add requests and tokens without checking the limits; a negative number gives back what was not sent."""
         self._total = self._total.plus(requests, tokens)
         if self._shared and any(self._limits):
             self._unreported = self._unreported.plus(requests, tokens)
@@ -150,11 +155,14 @@ class Budget:
 
     async def _sync(self) -> None:
         while self._waiting or self._has_new_usage:
-            waiters, self._waiting, self._has_new_usage = self._waiting, [], False
+            waiters = [waiter for waiter in self._waiting if not waiter.done()]
+            self._waiting, self._has_new_usage = [], False
             granted = await self._reserve(len(waiters))
+            waiters = [waiter for waiter in waiters if not waiter.done()]
             for position, waiter in enumerate(waiters):
-                if not waiter.done():
-                    waiter.set_result(position < granted)
+                waiter.set_result(position < granted)
+            if granted > len(waiters):  # callers were cancelled meanwhile
+                self.add(len(waiters) - granted, 0)
 
     async def _reserve(self, wanted: int) -> int:
         """Report the unreported usage to Redis, and return how many of the `wanted` requests Redis grants.
