@@ -22,7 +22,8 @@ from rewardstack.errors import (
 )
 from rewardstack.remote_rm_client import RemoteRewardModel
 from rewardstack.settings import DEFAULTS
-from rewardstack.transport import endpoint, timing
+from rewardstack.transport import timing
+from rewardstack.transport.attempt import Attempt
 from tests.support.clock import Clock
 from tests.support.waiting import eventually
 
@@ -136,13 +137,13 @@ def test_an_outage_costs_one_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "PROBE_AFTER", 0.2)
     monkeypatch.setattr(timing, "HEALTH_TIMEOUT", 0.3)  # expires
     hung: list[str] = []
-    interrupt = endpoint.Attempt.interrupt
+    interrupt = Attempt.interrupt
 
-    def note(attempt: endpoint.Attempt, error: ServiceError) -> None:
+    def note(attempt: Attempt, error: ServiceError) -> None:
         hung.append(str(error))
         interrupt(attempt, error)
 
-    monkeypatch.setattr(endpoint.Attempt, "interrupt", note)
+    monkeypatch.setattr(Attempt, "interrupt", note)
     clock = Clock(monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as thread:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from rewardstack import Request, Score, score
-from rewardstack.transport import endpoint, timing
+from rewardstack.transport import timing
+from rewardstack.transport.attempt import Attempt
+from rewardstack.transport.server import Server
+from rewardstack.transport.servers import Servers
 from tests.support.servers import ROOT, FaultServer
 from tests.support.table import Table
 from tests.support.waiting import eventually
@@ -118,10 +121,12 @@ def test_one_that_hangs_is_left_out(serve: Serve, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(timing, "EJECTION_MAX", 3600.0)
     silent, _ = pair(serve, monkeypatch, "judge", "hang")
 
-    def seconds_until_stuck(self: endpoint.Endpoint, attempt: endpoint.Attempt, _: float) -> float:
-        return 0.0 if self.url == silent.url and not attempt.hedges else 3600.0
+    check = Servers._check_attempt
 
-    monkeypatch.setattr(endpoint.Endpoint, "seconds_until_stuck", seconds_until_stuck)  # the other one is never stuck
+    def check_silent(self: Servers, server: Server, attempt: Attempt) -> float:
+        return check(self, server, attempt) if server.url == silent.url and not attempt.hedges else 3600.0
+
+    monkeypatch.setattr(Servers, "_check_attempt", check_silent)  # the other one is never stuck
     for request in samples(SERVICES["judge"][1], 30):
         assert [one.status for one in score([request])] == ["ok"]
     assert silent.stats()["requests"] <= timing.FAILURES_TO_OPEN + 1

@@ -14,8 +14,9 @@ import aiohttp
 
 from rewardstack.core.addresses import shown_url, wrong_url_remedy
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, SettingsError, UnreachableError
-from rewardstack.transport.http import authorization, find_proxy, open_session, send
+from rewardstack.transport.http import authorization, find_proxy, open_session
 from rewardstack.transport.message import Reply, get_body
+from rewardstack.transport.service import find_service
 from rewardstack_cli.console import wait_with_notice
 from rewardstack_cli.probes.finding import Finding, ProbeError
 
@@ -88,7 +89,8 @@ class ProbedService:
         """
         extra_headers = {name.replace("_", "-"): text for name, text in headers.items()}
         method = "GET" if body is None else "POST"
-        call = send(self._session, method, self._url + path + self._query, body, {**self._headers, **extra_headers})
+        service = find_service(self._session, self._url)
+        call = service.send(method, self._url + path + self._query, body, {**self._headers, **extra_headers})
         try:
             return await wait_with_notice(call, timeout, f"{shown_url(self._url)}{path}")
         except asyncio.TimeoutError:

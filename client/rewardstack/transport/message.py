@@ -1,15 +1,6 @@
-"""A request to a service, independent of the endpoint that receives it, and the classification of its reply.
+"""A request to a service, independent of the server that receives it, and the typed error for a reply.
 
-A reply is a success, an error to retry (at another endpoint or later), or a final error:
-
-| reply | error | handling by `EndpointPool` |
-| --- | --- | --- |
-| valid 2xx | none | success |
-| no connection, lost connection, no answer | `UnreachableError` | next endpoint; if none is left, wait for recovery |
-| `LIMITING`, `DOWN`, 408, 425 | `OverloadError` | next endpoint; if none is left, retry until the deadline |
-| 500 and other 5xx, invalid 2xx | `ReplyError` | next endpoint; if none is left, a few retries |
-| 401, 403, 404, redirect | `RejectedError`, `is_misplaced` | next endpoint; if none is left, final |
-| other 4xx, quota or budget exhausted | `RejectedError` | final |
+`faults` says what each error means.
 """
 
 from __future__ import annotations
@@ -24,18 +15,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rewardstack.core.wire import BUDGET_HEADER
-from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
+from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError
+from rewardstack.transport.faults import OVERLOADED
 
 MAX_MESSAGE = 300
 """Maximum number of characters of a server's error message that are quoted."""
-LIMITING = frozenset({429, 503, 529})
-"""Statuses of a server that is up but overloaded. They lower the endpoint's limit; ten in a row eject the endpoint."""
-DOWN = frozenset({502, 504, *range(520, 525)})
-"""Statuses of a gateway that cannot reach a server; they count toward ejection like a lost connection."""
-REPLICA_STATUSES = frozenset({*range(520, 525), 529})
-"""If our gateway returns one of these statuses, a single replica has failed; another replica may accept the request."""
-OVERLOADED = LIMITING | DOWN | {408, 425}
-"""Statuses of temporary errors (`OverloadError`), which are retried until the deadline."""
 NO_ENDPOINT = "there is no endpoint"
 """Start of the reward server's error message for an unknown path (404); the rest lists the known paths."""
 NO_QUOTA = "insufficient_quota"
@@ -43,8 +27,12 @@ NO_QUOTA = "insufficient_quota"
 
 Read = Callable[[bytes], Any]
 """Parses a reply's body; raises ReplyError if it is invalid."""
+GATEWAY = "X-Gateway"
+"""Header of all replies through our gateway: how it selects the replica of a request without `REPLICA`."""
+AFFINITY = "X-Prompt-Affinity"
+"""Header that selects the replica if the gateway's balancing is `affinity`."""
 REPLICA = "X-Replica"
-"""Header with a replica number: our gateway sends requests with the same number to the same server."""
+"""Header that selects the replica with any balancing."""
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 Admit = Callable[[], Awaitable[None]]
@@ -95,10 +83,6 @@ class Message(NamedTuple):
         """The message with `probe` as its body, to test whether a server answers; None if there is no `probe`."""
         return None if self.probe is None else self._replace(body=self.probe, admit=None, read=None, probe=None)
 
-    def to_replica(self, number: str) -> Message:
-        """Return the message addressed to a replica behind our gateway; an empty `number` means any replica."""
-        return self._replace(headers={**self.headers, REPLICA: number}) if number else self
-
 
 HEALTH = Message("GET", "/health")
 
@@ -117,11 +101,6 @@ class Reply(NamedTuple):
     status: int
     headers: Mapping[str, str]
     data: bytes
-
-
-def is_down(error: ServiceError) -> bool:
-    """Return whether an error means that the server is down: no connection, no answer, or a status in `DOWN`."""
-    return isinstance(error, UnreachableError) or (isinstance(error, OverloadError) and error.status in DOWN)
 
 
 def get_body(reply: Reply) -> bytes:

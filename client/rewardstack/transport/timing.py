@@ -99,8 +99,6 @@ PROBING_TIMEOUT = 600.0
 """Seconds without a call after which probing stops."""
 OUTDATED_AFTER = 10.0
 """Age in seconds at which a failure is outdated; a call then waits for a new probe, for at most `PROBE_TIMEOUT`."""
-REPEAT_AFTER = 5.0
-"""Seconds from the time when a trial is due until the request that timed out may be sent again as a probe."""
 MAX_GAP = 0.5
 """A stall continues if the next request that times out was sent at most this many seconds after the last timeout.
 Otherwise, a new stall begins."""

@@ -12,7 +12,8 @@ import pytest
 
 from rewardstack import Request, client
 from rewardstack.cache import link
-from rewardstack.transport import endpoint, timing
+from rewardstack.transport import timing
+from rewardstack.transport.attempt import LatencyTracker
 from tests.support.clock import Clock
 from tests.support.servers import FaultServer
 
@@ -58,13 +59,13 @@ class JudgeClock(Clock):
 @pytest.fixture
 def clock(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> JudgeClock:
     """Replace the clock of this process, to let time pass without waiting."""
-    one, record = JudgeClock(monkeypatch), endpoint.LatencyTracker.record_answer
+    one, record = JudgeClock(monkeypatch), LatencyTracker.record_answer
 
-    def count(self: endpoint.LatencyTracker, path: str, sent_at: float) -> None:
+    def count(self: LatencyTracker, path: str, sent_at: float) -> None:
         record(self, path, sent_at)
         one.verdicts += path.endswith("/chat/completions")
 
-    monkeypatch.setattr(endpoint.LatencyTracker, "record_answer", count)
+    monkeypatch.setattr(LatencyTracker, "record_answer", count)
     return one
 
 
