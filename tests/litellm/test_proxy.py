@@ -54,7 +54,15 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
         )
         (folder / "config.yaml").write_text(f"model_list:\n{models}")
         port = free_port()
-        command = [LITELLM, "--config", folder / "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
+        command: list[str | Path] = [
+            LITELLM,
+            "--config",
+            folder / "config.yaml",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+        ]
         environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": KEY}
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=environment)

@@ -92,9 +92,11 @@ def check_complete(choice: Choice, *, is_label: bool = False) -> None:
         return
     reason = _finish_reason(choice)
     message = choice.get("message")
-    refusal = message.get("refusal") if isinstance(message, dict) else None
+    message = message if isinstance(message, dict) else {}
+    refusal = message.get("refusal")
     if reason.lower() in TRUNCATED:
-        why = "it was truncated at max_new_tokens; raise max_new_tokens or thinking_budget"
+        what = "its reasoning" if get_reasoning(message) and not content_text(message.get("content")) else "it"
+        why = f"{what} was truncated at max_new_tokens; raise max_new_tokens or thinking_budget"
     elif refusal or reason == "refusal":
         why = f"the judge refused{f': {str(refusal)[:80]!r}' if refusal else ''}"
     else:
