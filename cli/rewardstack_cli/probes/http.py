@@ -46,6 +46,10 @@ class RemedyNames(NamedTuple):
         return wrong_url_remedy("", self.url)
 
 
+REFUSED_REQUEST = (400, 422)
+"""HTTP statuses of a server that has read a request and refuses it."""
+
+
 class ProbedService:
     """A service that is probed over HTTP.
 
@@ -152,6 +156,8 @@ class ProbedService:
             return f"set {api_key} to one of the server's {server_key}"
         if status < 400:
             return f"set {url} to the target of the redirect"
+        if status in REFUSED_REQUEST:
+            return "the server is there, but refuses the request; change or omit the option that its message names"
         return wrong_url_remedy(self._url, url)
 
     def _connection_remedy(self, cause: BaseException | None) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
@@ -229,22 +229,28 @@ class Meter:
         source: the scorer's source, such as `llm_judge`.
         on_usage: callback that receives each change of the usage.
         bounded: whether `admit` raises if the run has reached a limit; if False, requests are only counted.
+
+    Attributes:
+        limit: waits until a rate limit admits a request; None for no rate limit.
     """
 
-    __slots__ = ("_bounded", "_budget", "_completion", "_counted", "_on_usage", "_prompt", "_sent", "_source")
+    __slots__ = ("_bounded", "_budget", "_completion", "_counted", "_on_usage", "_prompt", "_sent", "_source", "limit")
 
     def __init__(self, budget: Budget, source: str, on_usage: OnUsage = ignore_usage, *, bounded: bool = True) -> None:
         self._budget = budget
         self._source = source
         self._on_usage = on_usage
         self._bounded = bounded
+        self.limit: Callable[[], Awaitable[None]] | None = None
         self._clear()
 
     def _clear(self) -> None:
         self._sent = self._counted = self._prompt = self._completion = 0
 
     async def admit(self) -> None:
-        """Count a request that is about to be sent. If the meter is bounded, raise as `Budget.admit` does."""
+        """Count a request that is about to be sent, once `limit` admits it; if bounded, raise like `Budget.admit`."""
+        if self.limit is not None:
+            await self.limit()
         if self._bounded:
             await self._budget.admit()
         else:

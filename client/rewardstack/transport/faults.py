@@ -70,7 +70,7 @@ RULES: Mapping[Fault, Rule] = MappingProxyType(
             opens_alone=True,
         ),
         Fault.BUSY: Rule(
-            "429, 503, 529",
+            "429, 503, 529; any error whose type, code or words say that the server is overloaded",
             "is retried after `Retry-After` until its timeout, with fewer requests in flight",
             opens_after=timing.OVERLOADS_TO_OPEN,
             lowers_limit=True,

@@ -37,6 +37,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "top_p": {"top_p": 0.5},
     "seed": {"seed": 1},
     "max_new_tokens": {"max_new_tokens": 100},
+    "omitted fields": {"omit": ["top_p"]},
     "enable_thinking": {"enable_thinking": True},
     "template": {"prompt_template": "binary"},
     "own template": {"prompt_template": "{CANDIDATE_SOLUTION} REWARD:"},
@@ -67,6 +68,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 UNCHANGED = {
     "model_name": "stands for model",
+    "max_tokens": "stands for max_new_tokens",
     "prompt_template_path": "read into prompt_template",
     "batch_size": "says how many are sent at a time",
     "clip_negative": "for judges by name: tests/client/judge/test_rubric.py",

@@ -109,7 +109,7 @@ def assert_the_same_as_scoring(judge: FaultServer, case: dict[str, Any]) -> None
     """Explain and score one reply of the judge."""
     template = {"prompt_template": "Rate {CANDIDATE_SOLUTION}\nREWARD: <number>", "score_range": case["range"]}
     extra: dict[str, Any] = {"temperature": 0, **template}
-    judge.set(content=case["text"], finish="length" if case["cut"] else "stop")
+    judge.set(content=case["text"], finish="stop")
     found, [scored] = explained(sample(**extra)), score([sample(**extra, cache_enabled=False)])
     told = named(found.steps, REQUEST)[-1]
     assert found.score is not None

@@ -47,7 +47,7 @@ REPLIES: dict[str, tuple[dict[str, Any], str]] = {
     "filtered": ({"content": "", "finish": "content_filter"}, "filtered its reply (finish_reason content_filter)"),
     "filtered in its middle": ({"content": "REWARD: 0.", "finish": "content_filter"}, "filtered its reply"),
     "truncated, as Gemini says it": ({"content": "REWARD: 0.9", "finish": "MAX_TOKENS"}, "truncated at max_new_tokens"),
-    "cut at once": ({"content": "", "finish": "length"}, "truncated before its first word"),
+    "cut at once": ({"content": "", "finish": "length"}, "it was truncated at max_new_tokens"),
     "truncated": ({"content": "The candidate says", "finish": "length"}, "truncated at max_new_tokens"),
     "truncated in the number": ({"content": "REWARD: 0.9", "finish": "length"}, "truncated at max_new_tokens"),
     "no verdict": ({"content": "I like it."}, "no line `REWARD: <number>`"),
@@ -56,7 +56,7 @@ REPLIES: dict[str, tuple[dict[str, Any], str]] = {
     "NaN": ({"content": "REWARD: NaN"}, "has no number"),
     "1e9": ({"content": "REWARD: 1e9"}, "1e9 is not from 0 to 1"),
     "nothing but reasoning": ({"content": "", "reasoning": "REWARD: 1.000"}, "leave enable_thinking out"),
-    "reasoning that was cut": ({"content": "", "reasoning": "Hm", "finish": "length"}, "raise max_new_tokens"),
+    "reasoning that was cut": ({"content": "", "reasoning": "Hm", "finish": "length"}, "its reasoning was truncated"),
     "reasoning without an end": ({"content": "<think>REWARD: 1.000"}, "reasoning does not end"),
 }
 
