@@ -31,7 +31,7 @@ MODELS = {
 OVERLOAD_SECONDS = 20
 KEY = f"sk-{uuid.uuid4().hex}"
 """Key of the proxy, which does not start without one."""
-pytestmark = [pytest.mark.model, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.model, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 
 class Proxy(NamedTuple):

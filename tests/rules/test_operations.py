@@ -142,7 +142,7 @@ def test_reload_of_broken_files(start: Start, tmp_path: Path, table: Table) -> N
     mine.write_text(f"{SOURCE}    return 2.0\n")
     server.process.send_signal(signal.SIGHUP)
     eventually(lambda: len(server.workers()) == 1 and old not in server.workers(), server.log.read_text)
-    assert server.score(MINE)[0]["value"] == 2.0
+    eventually(lambda: server.score(MINE)[0]["value"] == 2.0, server.log.read_text)
 
 
 @pytest.mark.nightly
