@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A request on its way through `Servers.ask`.
+    """A call of `Servers.ask`: its request, and the state of its retries.
 
     Args:
         message: the request.

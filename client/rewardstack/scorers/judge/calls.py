@@ -245,18 +245,36 @@ class Calls:
             return read(plan, reply, answers)
         except UnreadableError as error:
             log.debug("asking the judge once more: %s", error)
-            first_error = error
-        is_truncated = isinstance(first_error, IncompleteError) and first_error.is_truncated
+            unreadable = error
+        user, answers = question(plan, reference)
+        return read(plan, await self._ask_again(plan, model, user, deadline, vote, answers, unreadable), answers)
+
+    async def _ask_again(
+        self,
+        plan: Plan,
+        model: Model,
+        user: str,
+        deadline: SharedDeadline,
+        vote: int,
+        answers: Answers,
+        unreadable: UnreadableError,
+    ) -> Choice:
+        """Ask with a reminder after an unreadable reply, and for more tokens if it was truncated; return the reply.
+
+        Raises:
+            UnreadableError: `unreadable`, because the judge rejects more tokens.
+            ServiceError: the judge did not answer.
+        """
+        is_truncated = isinstance(unreadable, IncompleteError) and unreadable.is_truncated
         if is_truncated:
             _warn_of_truncation(model.name, plan.options.max_new_tokens)
-        user, answers = question(plan, reference)
         user = with_reminder(user, plan.options, model.dialect, answers)
+        factor = LIMIT_FACTOR if is_truncated else 1
         try:
-            factor = LIMIT_FACTOR if is_truncated else 1
-            reply, model = await self._ask(plan, model, user, deadline, vote, answers, factor)
+            reply, _ = await self._ask(plan, model, user, deadline, vote, answers, factor)
         except RejectedError as error:
-            raise first_error if is_truncated else error from error
-        return read(plan, reply, answers)
+            raise unreadable if is_truncated else error from error
+        return reply
 
     async def _ask(
         self,
