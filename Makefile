@@ -109,7 +109,8 @@ slow-tests: setup-dev ## run the tests with real processes that are too slow for
 .PHONY: model-tests
 model-tests: setup-dev $(if $(filter litellm,$(t)),,models) ## run the tests with real vLLM, embedding and LiteLLM servers (t=litellm: only these)
 	@test -x .litellm/bin/litellm || { $(BIN)/python -m venv .litellm && \
-		.litellm/bin/pip install --quiet --disable-pip-version-check 'litellm[proxy]'; } || echo "LiteLLM cannot be installed: its tests are skipped"
+		.litellm/bin/pip install --quiet --disable-pip-version-check \
+		--constraint tests/litellm/constraints.txt 'litellm[proxy]'; } || echo "LiteLLM cannot be installed: its tests are skipped"
 	@$(PREPARE) programs
 	@$(PYTEST) --numprocesses 0 -m model tests$(if $(t),/$(t))
 
