@@ -121,7 +121,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("check", help="test each configured service, or a running stack", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--wait", type=positive_number(float, or_zero=True), default=0.0, metavar="SECONDS",
-                        help="maximum time to wait until all services work")  # fmt: skip
+                        help="maximum time to wait until all services and their parts are there")  # fmt: skip
     deep = parser.add_argument_group("a running stack")
     deep.add_argument("--deep", action="store_true", help="run end-to-end checks of the stack, as a client")
     deep.add_argument("--require", metavar="CHECK", action="append", default=[], choices=[*CHECKS],
@@ -160,7 +160,8 @@ def run(args: argparse.Namespace) -> int:
 async def _run(
     args: argparse.Namespace, settings: Settings, services: Sequence[Target], checks: Mapping[str, Check]
 ) -> int:
-    findings = await _probe_until(settings, services, time.monotonic() + args.wait)
+    deadline = time.monotonic() + args.wait
+    findings = await _probe_until(settings, services, deadline)
     failed = _has_problem(findings)
     if not args.json:
         _services_table(findings).show()
@@ -169,7 +170,7 @@ async def _run(
         )
     if failed and checks:
         say("not all services work; skipping the deep checks")
-    rows = [] if failed else await _run_checks(args, settings, checks)
+    rows = [] if failed else await _run_checks(args, settings, checks, deadline)
     if args.json:
         print_json({"services": _service_records(findings), "checks": [_check_record(row) for row in rows]})
     elif rows:
@@ -178,13 +179,20 @@ async def _run(
     return 1 if failed or any(row.problem for row in rows) else 0
 
 
-async def _run_checks(args: argparse.Namespace, settings: Settings, checks: Mapping[str, Check]) -> list[CheckResult]:
+async def _run_checks(
+    args: argparse.Namespace, settings: Settings, checks: Mapping[str, Check], deadline: float
+) -> list[CheckResult]:
+    """Run the checks in order; repeat one until the deadline while the stack is without a part that is asked for."""
     rows = []
     async with open_session() as session:
         stack = Stack(settings, session, args.loading_seconds)
         for name, check in checks.items():
             say(f"checking: {name}")
-            rows.append(await run_check(name, check, stack, args.require))
+            row = await run_check(name, check, stack, args.require)
+            while row.is_missing and (remaining := deadline - time.monotonic()) > 0:
+                await asyncio.sleep(min(RETRY_INTERVAL, remaining))
+                row = await run_check(name, check, stack, args.require)
+            rows.append(row)
     return rows
 
 

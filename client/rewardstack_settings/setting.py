@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -79,7 +80,9 @@ class Setting:
         return {**self.kind.schema(), "default": default, "description": self.help}
 
     def files(self, text: str, folder: Path) -> tuple[Path, ...]:
-        """Return the files that a value names; empty for settings that do not name files.
+        """Return the files that a value names, absolute and by these names; empty for settings that do not name files.
+
+        Symbolic links are kept, because errors name the files: those of a ConfigMap are links to a hidden folder.
 
         Args:
             text: the value as text.
@@ -96,7 +99,7 @@ class Setting:
                 hint = "; separate files by colons" if self.kind.is_list and "," in text else ""
                 why = f"{self.name}: there is no file {path}; correct the path, or unset {self.name}{hint}"
                 raise InvalidSetting(self.name, why)
-        return tuple((folder / path).resolve() for path in paths)
+        return tuple(Path(os.path.abspath(folder / path)) for path in paths)
 
 
 @dataclass(frozen=True)

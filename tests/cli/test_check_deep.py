@@ -271,6 +271,27 @@ def test_everything_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["check", "--deep"]) == 0
 
 
+@pytest.mark.usefixtures("well")
+def test_a_part_that_was_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A part that the environment switches on is not left out, and --wait waits for it during a rollout."""
+    answers: list[Exception | None] = [CheckSkippedError("there is no queue")]
+
+    async def roll_out(_: Stack) -> str:
+        if error := answers.pop(0) if len(answers) > 1 else answers[0]:
+            raise error
+        return "all right"
+
+    monkeypatch.setenv("REWARD_QUEUE_URL", "redis://queue")
+    monkeypatch.setattr(check, "CHECKS", {"jobs": Check(roll_out, switches=CHECKS["jobs"].switches)})
+    first = main(["check", "--deep"]), capsys.readouterr().out
+    answers.append(None)
+    second = main(["check", "--deep", "--wait", "60"]), capsys.readouterr().out
+
+    assert [first[0], second[0]] == [1, 0]
+    problem = "jobs: REWARD_QUEUE_URL is set, but still answered by a version without it: there is no queue"
+    assert f"{problem}\n    wait for the rollout" in first[1] and "jobs:" not in second[1]
+
+
 def test_the_servers_own_keys(cli: Cli) -> None:
     """Where the stack runs, the first of the keys that its server takes is sent."""
     with scripted_server(**WELL) as server:

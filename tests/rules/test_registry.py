@@ -92,6 +92,7 @@ def test_unknown_name() -> None:
         ("import not_there_at_all", "ModuleNotFoundError"),
         ("def", "SyntaxError"),
         ("def f(response, reference): ...", "has no reward function; mark one with @reward_function"),
+        (HEADER + "@reward_function('f')\ndef f(response): ...", r"write @reward_function\(name='f'\) \(line 2\)"),
         (HEADER + "@reward_function(name='a b')\ndef f(response, reference): ...", "'a b' cannot name"),
         (
             HEADER + "@reward_function\ndef f(text): ...",

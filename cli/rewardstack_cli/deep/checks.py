@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
@@ -35,10 +36,13 @@ class Check(NamedTuple):
         run: checks the property and returns a result for display. It raises `CheckFailedError` if the stack does not
             have the property, and `CheckSkippedError` if the check does not apply to the stack.
         remedy: what to do if the check fails.
+        switches: settings that switch the checked part of the reward server on. If one is set here, the check is not
+            left out.
     """
 
     run: Callable[[Stack], Awaitable[str]]
     remedy: str = LOGS
+    switches: tuple[str, ...] = ()
 
 
 class CheckResult(NamedTuple):
@@ -50,6 +54,7 @@ class CheckResult(NamedTuple):
         seconds: duration of the check in seconds.
         found: what the check found, for display.
         problem: the problem; None if there is none.
+        is_missing: whether the problem is that the stack is without the part that is checked.
     """
 
     check: str
@@ -57,6 +62,7 @@ class CheckResult(NamedTuple):
     seconds: float
     found: str
     problem: ProbeError | None = None
+    is_missing: bool = False
 
 
 CHECKS: Mapping[str, Check] = {
@@ -70,7 +76,11 @@ CHECKS: Mapping[str, Check] = {
     ),
     **{name: Check(run) for name, run in PROTOCOLS.items()},
     "rules": Check(partial(check_through_reward_server, "rules")),
-    "code": Check(check_code, f"check that the reward server's sandbox runs (docs/code.md); {LOGS}"),
+    "code": Check(
+        check_code,
+        f"check that the reward server's sandbox runs (docs/code.md); {LOGS}",
+        ("CODE", "CODE_SANDBOX_URL", "SANDBOX_FUSION_URL"),
+    ),
     "judge": Check(
         partial(check_through_reward_server, "judge"),
         f"check LLM_JUDGE_SERVER_URL in the environment of the reward server; {LOGS}",
@@ -97,7 +107,9 @@ CHECKS: Mapping[str, Check] = {
         "check that REWARD_CACHE_URL is the URL of the stack's cache, and that the cache is not full",
     ),
     "jobs": Check(
-        check_job, "check that the workers are up (`make status`), and look at their log (`make logs s=worker`)"
+        check_job,
+        "check that the workers are up (`make status`), and look at their log (`make logs s=worker`)",
+        ("REWARD_QUEUE_URL",),
     ),
     OUTAGE: Check(skip_outage),
 }
@@ -123,11 +135,7 @@ async def run_check(name: str, check: Check, stack: Stack, required: Collection[
         found = await check.run(stack)
     except CheckSkippedError as reason:
         result, found = "left out", str(reason)
-        if name in required:
-            problem = ProbeError(
-                f"left out, although --require names it: {reason}",
-                "add what is missing to the stack, or remove the check from --require",
-            )
+        problem = _missing(name, check, found, required)
     except ProbeError as error:
         problem = error
     except (CheckFailedError, RewardstackError) as error:
@@ -137,4 +145,17 @@ async def run_check(name: str, check: Check, stack: Stack, required: Collection[
             f"the reply could not be parsed: {error!r}",
             f"another service answers there, or the service is broken; {LOGS}",
         )
-    return CheckResult(name, "FAILED" if problem else result, time.monotonic() - started, found, problem)
+    is_missing = problem is not None and result == "left out"
+    return CheckResult(name, "FAILED" if problem else result, time.monotonic() - started, found, problem, is_missing)
+
+
+def _missing(name: str, check: Check, reason: str, required: Collection[str]) -> ProbeError | None:
+    """Return the problem that a stack is without a part that this environment or `--require` asks for."""
+    if name in required:
+        remedy = "add what is missing to the stack, or remove the check from --require"
+        return ProbeError(f"left out, although --require names it: {reason}", remedy)
+    for variable in check.switches:
+        if os.environ.get(variable, "off") not in ("", "off"):
+            remedy = f"wait for the rollout (--wait SECONDS), or unset {variable} here"
+            return ProbeError(f"{variable} is set, but still answered by a version without it: {reason}", remedy)
+    return None

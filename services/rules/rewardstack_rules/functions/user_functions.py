@@ -73,7 +73,13 @@ def reward_function(
         range: the lowest and the highest value that the callable returns.
         confined: whether to run the callable in a confined process. Such a process can use the network, start programs
             or write files only if REWARD_FUNCTIONS_ALLOW permits it.
+
+    Raises:
+        TypeError: `function` cannot be called, for example because it is a name.
     """
+    if function is not None and not callable(function):
+        given = f"name={function!r}" if isinstance(function, str) else "name=…, range=…, confined=…"
+        raise TypeError(f"reward_function({function!r:.80}): expected a callable; write @reward_function({given})")
     variables = sys._getframe(1).f_globals
 
     def set_mark(function: F) -> F:
@@ -206,8 +212,8 @@ def _import(path: Path) -> ModuleType:
     spec = spec_from_file_location(name, path, loader=loader)
     if spec is None or path.suffix != ".py":
         raise SettingsError(f"{path} is not a Python file; put reward functions into .py files", "REWARD_FUNCTIONS")
-    if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))
+    if (folder := str(path.resolve().parent)) not in sys.path:
+        sys.path.append(folder)
     sys.dont_write_bytecode = True  # of modules in the folder of the file, for the reason that `_Uncached` gives
     module = sys.modules[name] = module_from_spec(spec)
     try:

@@ -144,7 +144,7 @@ def _load(settings: Settings, load: Load, known: Collection[Path]) -> tuple[list
         load(settings)
     except ConfigError as why:
         error = str(why)
-    folders = {file.parent for file in settings.function_files}
+    folders = {file.resolve().parent for file in settings.function_files}
     # A reward function may be in a folder that contains a checkout of our packages, which are never reloaded.
     new = {name for name in sys.modules.keys() - loaded if name.partition(".")[0] not in OWN_PACKAGES}
     modules = (Path(getattr(sys.modules[name], "__file__", None) or "/") for name in new)
