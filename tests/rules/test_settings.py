@@ -128,7 +128,7 @@ def test_start_with_a_taken_port(needs_process: None, arguments: tuple[str, ...]
 
 @pytest.mark.parametrize("arguments", [(), ("--workers", "1")])
 def test_start_with_a_broken_function(needs_process: None, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """A file that cannot be loaded is one line with its given name, line and error, after warnings, also in gunicorn."""
+    """A file that cannot be loaded is a line with its given name, line and error, after warnings, also in gunicorn."""
     (mounted := tmp_path / "..2026_11_28").mkdir()  # as a ConfigMap is mounted
     (mounted / "broken.py").write_text("\nimport no_such_module\n")
     (file := tmp_path / "broken.py").symlink_to(mounted / "broken.py")
