@@ -1,4 +1,4 @@
-"""Count the files, and the changes of file, that one sample passes through in the code.
+"""Count the files and functions that one sample passes through in the code, and the objects that carry it.
 
     python benchmarks/path_of_a_sample.py
 
@@ -6,13 +6,15 @@ Sends samples one by one over HTTP, without a result cache: `math` samples that 
 judge samples to a fake judge (`slow_judge`). The first samples warm up both sides. For the last sample of each kind, a
 profiler records the calls and returns of the project's functions by thread: in the client and, for `math`, also in the
 reward server. A change of file is a call or return that leads to a different file; suspending and resuming a coroutine
-does not count.
+does not count. The objects are those of the project's classes that are alive when aiohttp is called to send the
+request, and were not before the sample.
 """
 
 from __future__ import annotations
 
 import argparse
 import dis
+import gc
 import inspect
 import json
 import os
@@ -25,8 +27,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
 from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,6 +39,7 @@ from tests.support.servers import free_port  # noqa: E402
 from tests.support.waiting import eventually  # noqa: E402
 
 PACKAGES = tuple(f"{ROOT}/{folder}/" for folder in ("client", "verifier", "cli", "services/rules"))
+OWN = ("rewardstack", "rewardstack_rules", "rewardstack_verifier")
 WARMING = 3
 SETTLE_SECONDS = 0.5
 """Seconds to wait for background work after a reply."""
@@ -47,32 +50,57 @@ RULE = "math", "So the area is \\boxed{42}.", "42"
 JUDGE = "llm_judge_remote_path", "So the area is 42.", "42", {"problem": "What is 6 times 7?"}
 
 
+class Passed(NamedTuple):
+    """What a sample passed through on one side.
+
+    Args:
+        visits: the number of visits to each file, by its path in its package's folder.
+        functions: the number of functions.
+        objects: the number of live objects of each class when the request is sent; empty in the server.
+    """
+
+    visits: dict[str, int]
+    functions: int
+    objects: dict[str, int]
+
+
 class Trace:
-    """Records the files that the current thread and all threads that start later pass through."""
+    """Records what the current thread and all threads that start later pass through."""
 
     def __init__(self) -> None:
         self._is_recording = False
         self._visits: dict[int, list[str]] = {}
+        self._functions: set[CodeType] = set()
+        self._before: set[int] = set()
+        self._objects: dict[str, int] = {}
         self._paused: set[int] = set()
         threading.setprofile(self._note)
         sys.setprofile(self._note)
 
     def begin(self, *_: Any) -> None:
-        """Discard earlier visits and start recording."""
+        """Discard what was recorded and start recording."""
         self._visits.clear()
+        self._functions.clear()
+        self._objects = {}
+        self._before = {id(one) for one in _own_objects()}
         self._is_recording = True
 
-    def end(self) -> dict[str, int]:
-        """Stop recording and return the number of visits to each file since `begin`."""
+    def end(self) -> Passed:
+        """Stop recording and return what was recorded since `begin`."""
         self._is_recording = False
-        return Counter(file for visits in self._visits.values() for file in visits)
+        visits = Counter(_short(file) for visits in self._visits.values() for file in visits if file)
+        return Passed(visits, len(self._functions), self._objects)
 
     def _note(self, frame: FrameType, event: str, _: Any) -> None:
         if not self._is_recording or not self._is_step(frame, event):
             return
         at = frame if event == "call" else frame.f_back
+        if event == "call" and frame.f_code.co_name == "_request" and frame.f_globals["__name__"] == "aiohttp.client":
+            new = (type(one).__name__ for one in _own_objects() if id(one) not in self._before)
+            self._objects = dict(Counter(new))
         if at is None or not at.f_code.co_filename.startswith(PACKAGES):
             return
+        self._functions.add(at.f_code)
         visits = self._visits.setdefault(threading.get_ident(), [""])
         if visits[-1] != at.f_code.co_filename:
             visits.append(at.f_code.co_filename)
@@ -90,7 +118,7 @@ class Trace:
 
 
 def main() -> None:
-    """Print the files that a sample passes through on each side, most visited first."""
+    """Print what a sample passes through on each side: files and objects, most frequent first."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--serve", nargs=2, metavar=("PORT", "FILE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -98,24 +126,27 @@ def main() -> None:
         _serve(*arguments.serve)
         return
     with tempfile.TemporaryDirectory() as folder:
-        for side, found in _traced(Path(folder) / "server.json").items():
-            print(f"{side}: {len(found)} files, {sum(found.values())} changes of file")
-            for file, visits in sorted(found.items(), key=lambda one: -one[1]):
-                print(f"{visits:6} {file}")
+        for side, (visits, functions, objects) in _traced(Path(folder) / "server.json").items():
+            changes, alive = sum(visits.values()), sum(objects.values())
+            print(
+                f"{side}: {len(visits)} files, {functions} functions, {alive} live objects, {changes} changes of file"
+            )
+            for name, count in sorted({**visits, **objects}.items(), key=lambda one: -one[1]):
+                print(f"{count:6} {name}")
 
 
 def _serve(port: str, output: str) -> None:
     """Run a reward server that starts recording at SIGUSR1 and writes the visits to `output` at SIGUSR2."""
     trace = Trace()
     signal.signal(signal.SIGUSR1, trace.begin)
-    signal.signal(signal.SIGUSR2, lambda *_: Path(output).write_text(json.dumps(_short(trace.end()))))
+    signal.signal(signal.SIGUSR2, lambda *_: Path(output).write_text(json.dumps(trace.end())))
     from rewardstack_rules import run_reward_server
 
     run_reward_server.main(["--host", "127.0.0.1", "--port", port])
 
 
-def _traced(output: Path) -> dict[str, dict[str, int]]:
-    """Score both samples and return the visits to each file, by side."""
+def _traced(output: Path) -> dict[str, Passed]:
+    """Score both samples and return what they passed through, by side."""
     port = free_port()
     without = {"REWARD_CACHE_ITEMS": "0", "REWARD_CACHE_URL": ""}
     os.environ |= {**without, "REWARD_SERVER_URL": f"http://127.0.0.1:{port}"}
@@ -130,15 +161,15 @@ def _traced(output: Path) -> dict[str, dict[str, int]]:
         with slow_judge(0.0) as (url, _):
             os.environ["LLM_JUDGE_SERVER_URL"] = url
             judge = _client_side(trace, JUDGE)
-        rule = {"rule, client": client, "rule, server": json.loads(output.read_text())}
+        rule = {"rule, client": client, "rule, server": Passed(*json.loads(output.read_text()))}
         return {**rule, "judge, client": judge}
     finally:
         server.terminate()
         server.wait()
 
 
-def _client_side(trace: Trace, sample: Sequence[Any], begin: Callable[[], None] = lambda: None) -> dict[str, int]:
-    """Warm up, call `begin`, score a sample, and return the number of visits to each file of the client."""
+def _client_side(trace: Trace, sample: Sequence[Any], begin: Callable[[], None] = lambda: None) -> Passed:
+    """Warm up, call `begin`, score a sample, and return what it passed through in the client."""
     from rewardstack import compute_score
 
     for _ in range(WARMING):
@@ -149,7 +180,7 @@ def _client_side(trace: Trace, sample: Sequence[Any], begin: Callable[[], None] 
     trace.begin()
     compute_score(*sample, on_error="raise")
     time.sleep(SETTLE_SECONDS)
-    return _short(trace.end())
+    return trace.end()
 
 
 def _answers(port: int) -> bool:
@@ -160,13 +191,18 @@ def _answers(port: int) -> bool:
         return False
 
 
-def _short(visits: dict[str, int]) -> dict[str, int]:
-    """Return the visits with each path relative to its package's root."""
-    return {
-        next(file.removeprefix(one) for one in PACKAGES if file.startswith(one)): count
-        for file, count in visits.items()
-        if file
-    }
+def _short(file: str) -> str:
+    """Return the path of a file relative to its package's folder."""
+    return next(file.removeprefix(one) for one in PACKAGES if file.startswith(one))
+
+
+def _own_objects() -> list[Any]:
+    """Return the live objects of the project's classes, but not the classes themselves."""
+    return [
+        one
+        for one in gc.get_objects()
+        if str(type(one).__module__).partition(".")[0] in OWN and not isinstance(one, type)
+    ]
 
 
 if __name__ == "__main__":
