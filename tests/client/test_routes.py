@@ -83,13 +83,6 @@ def test_data_sources_of_verl(table: Table) -> None:
             assert Leaf("rule", case["rule"]) == target
 
 
-@pytest.mark.parametrize("case", CASES["verl unserved"], ids=lambda case: case["source"])
-def test_data_sources_of_verl_without_a_rule(case: dict[str, str]) -> None:
-    """A data set of verl's that no reward function fits is an error that says why, and what to do."""
-    with pytest.raises(UnknownSourceError, match=f"{case['why']}.*; write a reward function"):
-        RouteTable(builtin_routes()).find(case["source"])
-
-
 @pytest.mark.parametrize("name", ["openai/gsm8k", "aime"])
 def test_custom_route_replaces_verls(name: str) -> None:
     """A custom route replaces the one for a data set of verl's, but only once."""

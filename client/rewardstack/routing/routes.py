@@ -15,11 +15,12 @@ from rewardstack.routing.composite import Cascade, Composite, part_routes
 from rewardstack.routing.judges import Comparison, NamedJudge
 from rewardstack.routing.reward_models import DEFAULT_FLOOR, REWARD_MODEL, RewardModel
 from rewardstack.routing.shaping import BELOW_ZERO, NOT_NEGATIVE, RULE_BOUNDS, UNIT, Bounds, Shaping, composite_bounds
-from rewardstack.routing.sources import DATA_SOURCES, EMBEDDING, JUDGE, PREFIXES, RULE_PREFIX, reason_unsupported
+from rewardstack.routing.sources import DATA_SOURCES, EMBEDDING, JUDGE, PREFIXES, RULE_PREFIX
 from rewardstack.score import OnError
 
 RULES = (
     *("exact_match", "gsm8k", "math", "math_verifier", "multiple_choice"),
+    *("qa_match", "list_match", "grid_match", "json_match"),
     *("code", "json_schema", "length", "overlong", "regex_format", "repetition"),
     *("example_coding", "example_math", "example_safety"),
 )
@@ -30,10 +31,13 @@ RULE_OPTIONS = (
     *("extraction", "tolerance", "simplified"),
     *("completion_tokens", "max_response_length", "overlong_buffer", "overlong_penalty"),
     *("score", "time_limit", "memory_mb", "compare", "max_tests", "language", "extract"),
+    *("metric", "answer_in", "floor", "max_tags", "punctuation", "ordered", "extra_rows", "json_fields", "typed"),
 )
 """The fields of `extra_info` that the functions in `RULES` read; a test compares them with the server's registry."""
 CODE = "code"
-"""The reward function that runs programs. Its ground truth is one set of tests, not a list of references."""
+"""The reward function that runs programs."""
+SINGLE_REFERENCE = (CODE, "list_match", "grid_match", "json_match")
+"""Reward functions whose ground truth is one value, for example a set of tests, also if it is a list."""
 MAX_CACHED = 4096
 """Maximum number of sources whose route is cached."""
 
@@ -258,7 +262,7 @@ class RouteTable:
         if isinstance(route.target, Leaf):
             target = route.leaf_target(source)
             bounds = _leaf_bounds(route.target, target)
-            has_single_reference = route.target.kind == "rule" and target == CODE
+            has_single_reference = route.target.kind == "rule" and target in SINGLE_REFERENCE
             comparisons = tuple(filter(None, (route.target.comparison,)))
             if single := route.target.single_route:
                 low, high = self._find(single).bounds
@@ -320,11 +324,11 @@ class RouteTable:
         with import_lock:
             from rewardstack.core.misspellings import did_you_mean
         meant = did_you_mean(source, [route.name for route in self._routes.values()])
-        remedy = reason_unsupported(source) or (
+        message = (
+            f"data_source {source!r} has no route; {meant}available: {', '.join(self.names())}; "
             f"for your own reward function {source!r} (REWARD_FUNCTIONS), use {RULE_PREFIX + source!r}; "
             "to add routes, set REWARDSTACK_ROUTES to a routes file"
         )
-        message = f"data_source {source!r} has no route; {meant}available: {', '.join(self.names())}; {remedy}"
         return UnknownSourceError(message, "data_source")
 
     def _warn_if_misspelled(self, source: str, route: Route) -> None:

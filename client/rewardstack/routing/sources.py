@@ -28,20 +28,5 @@ DATA_SOURCES: Mapping[str, str] = {
 }
 """The reward function for each data set. `math_dapo` and `math_dapo_reasoning` are not listed, because the route `math`
 matches names that begin with `math_`."""
-PREFIXES: Mapping[str, str] = {"aime": "math"}
+PREFIXES: Mapping[str, str] = {"aime": "math", "searchR1_": "qa_match"}
 """The reward function for each prefix of a data set's name."""
-
-_OWN_FUNCTION = "write a reward function (REWARD_FUNCTIONS), and add a route to it (REWARDSTACK_ROUTES)"
-_SEARCH_R1 = (
-    "no built-in reward function compares words as Search-R1 does, ignoring case, articles and punctuation; "
-    f"{_OWN_FUNCTION}"
-)
-UNSUPPORTED: Mapping[str, str] = {
-    "searchR1_": _SEARCH_R1,
-}
-"""The reason and remedy for verl's data sets without a route; a name that ends with an underscore is a prefix."""
-
-
-def reason_unsupported(source: str) -> str:
-    """Return why a data set of verl has no route, and the remedy; empty for other names."""
-    return UNSUPPORTED.get(source) or UNSUPPORTED.get(f"{source.partition('_')[0]}_", "")

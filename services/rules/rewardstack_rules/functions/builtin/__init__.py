@@ -20,8 +20,10 @@ from rewardstack_rules.functions.builtin.math import VERIFIER as MATH
 from rewardstack_rules.functions.builtin.math_verifier import VERIFIER as MATH_VERIFIER
 from rewardstack_rules.functions.builtin.multiple_choice import multiple_choice
 from rewardstack_rules.functions.builtin.overlong import overlong
+from rewardstack_rules.functions.builtin.qa_match import qa_match
 from rewardstack_rules.functions.builtin.regex_format import regex_format
 from rewardstack_rules.functions.builtin.repetition import repetition
+from rewardstack_rules.functions.builtin.structures import grid_match, json_match, list_match
 from rewardstack_rules.functions.fingerprint import VERDICT_VERSION
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import FIELDS
@@ -30,7 +32,7 @@ from rewardstack_rules.settings import CodeSettings
 VERIFIERS = {"math_verifier": (MATH_VERIFIER, (0.0, 1.5)), "math": (MATH, (0.0, 1.0))}
 """Rules that use the math verifier, each with its range of values. Comparisons that could be slow run in a process that
 can be killed."""
-REFERENCE_RULES = (gsm8k, multiple_choice, exact_match)
+REFERENCE_RULES = (gsm8k, multiple_choice, exact_match, qa_match, list_match, grid_match, json_match)
 """Rules that need a reference. Their run time is bounded, so they run in the calling process."""
 REFERENCE_FREE_RULES = (length, overlong, repetition, example_math, example_coding, example_safety)
 """Rules that read no reference. They, too, run in the calling process."""
