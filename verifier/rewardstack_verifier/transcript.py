@@ -131,6 +131,9 @@ REASONING_ENDS = {
     "\u25c1/think\u25b7": "\u25c1think\u25b7",
     "</thought>": "<thought>",
     "</reasoning>": "<reasoning>",
+    "</analysis>": "<analysis>",
+    "</scratchpad>": "<scratchpad>",
+    "<|end_of_thought|>": "<|begin_of_thought|>",
 }
 """End markers of reasoning, with their start markers."""
 REASONING_STARTS = {start: end for end, start in REASONING_ENDS.items()}
@@ -144,8 +147,12 @@ _WORDS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
         re.compile(r"\s{0,16}Here(?: is|'s) my thought process:"),
         re.compile(r"^[ \t]{0,8}Here(?: is|'s) my response:", re.MULTILINE),
     ),
+    (re.compile(r"\s{0,16}Thinking\.\.\.\n"), re.compile(r"^\.\.\.done thinking\.$", re.MULTILINE)),
 )
-"""Words that begin a text with reasoning, and those that end it: of gpt-oss without special tokens, and Granite 3.2."""
+"""Words that begin a text with reasoning, and those that end it.
+
+They are those of gpt-oss without special tokens, of Granite 3.2, and of Ollama's command line.
+"""
 _RESPONSE = re.compile(r"\s{0,16}<response>(.*?)(?:</response>\s{0,16})?\Z", re.DOTALL)
 """The answer of Granite 3.3, which has tags behind its reasoning."""
 

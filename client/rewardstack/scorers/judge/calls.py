@@ -27,7 +27,13 @@ from rewardstack.scorers.judge.labels import LabelTokens
 from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.options import Options
 from rewardstack.scorers.judge.plan import Plan
-from rewardstack.scorers.judge.rejected_fields import is_too_long, is_unfinished, names_other_limit, rejected_fields
+from rewardstack.scorers.judge.rejected_fields import (
+    is_too_long,
+    is_unfinished,
+    names_other_limit,
+    omit_fields,
+    rejected_fields,
+)
 from rewardstack.scorers.judge.reply import (
     Choice,
     NoProbabilitiesError,
@@ -288,6 +294,8 @@ class Calls:
     ) -> tuple[Choice, Model]:
         """Send a request; after each rejection of fields, send it again without these fields.
 
+        The fields are left out of later requests if the judge answers without them: an error may name them by chance.
+
         Returns:
             The reply, and the model with the dialect that the judge accepts.
 
@@ -296,6 +304,7 @@ class Calls:
             IncompleteError: the judge reports that it could not finish its reply.
             ServiceError: there is no reply.
         """
+        refusal = None
         while True:
             _check_own_values(plan, model)
             ids = await self._label_ids(plan, model, deadline) if plan.options.labels else ()
@@ -303,31 +312,20 @@ class Calls:
             try:
                 reply = await self._request_completion(plan, request.body(user, plan.shown.images), deadline)
             except RejectedError as error:
-                if is_unfinished(error, plan.texts(user)):
+                texts = (*plan.texts(user), request.system)
+                if is_unfinished(error, texts):
                     raise IncompleteError(str(error), is_truncated="limit was reached" in error.text) from error
-                rejected = rejected_fields(error, request.fields, plan.texts(user))
+                rejected = rejected_fields(error, request.fields, texts)
                 if limit_factor > 1:
                     rejected = {field: value for field, value in rejected.items() if field not in LIMIT_FIELDS}
-                model = self._correct(error, plan, model, rejected)
+                others = _without_own_values(error, plan, rejected)
+                model, refusal = model._replace(dialect=omit_fields(model.dialect, others)), error
             else:
+                if refusal is not None:
+                    self._models.record_rejection(refusal, plan.destination, model, plan.options.omit)
                 if model.dialect.is_guessed:
                     self._next_trial.put(_trial_key(plan, model), NO_TRIAL)
                 return reply, model
-
-    def _correct(self, error: RejectedError, plan: Plan, model: Model, rejected: Mapping[str, Value]) -> Model:
-        """Return the model with a dialect without the rejected fields, except those whose value the sample sets.
-
-        Raises:
-            RequestError: the judge rejects only values of the sample.
-            RejectedError: the judge rejects no field.
-        """
-        own = plan.own_fields.keys() - (LIMIT_FIELDS if names_other_limit(error) else ())
-        others = {field: value for field, value in rejected.items() if field not in own}
-        if others:
-            return self._models.record_rejection(error, plan.destination, model, others, plan.options.omit)
-        if rejected:
-            raise _own_value_error(*plan.own_fields[next(iter(rejected))], str(error))
-        raise error
 
     async def is_too_long(self, plan: Plan, model: Model, deadline: SharedDeadline) -> bool:
         """Return whether the plan's prompt is longer than the judge's context, which a request for few tokens tests."""
@@ -390,13 +388,30 @@ class Calls:
         return Verdict(value, label_mass=mass)
 
 
+def _without_own_values(error: RejectedError, plan: Plan, rejected: Mapping[str, Value]) -> Mapping[str, Value]:
+    """Return the rejected fields without those whose value the sample sets.
+
+    Raises:
+        RequestError: the judge rejects only values of the sample.
+        RejectedError: the judge rejects no field.
+    """
+    own = plan.own_fields.keys() - (LIMIT_FIELDS if names_other_limit(error) else ())
+    others = {field: value for field, value in rejected.items() if field not in own}
+    if others:
+        return others
+    if rejected:
+        raise _own_value_error(*plan.own_fields[next(iter(rejected))], str(error))
+    raise error
+
+
 def _check_own_values(plan: Plan, model: Model) -> None:
     """Raise RequestError if the judge is known to reject a value that the sample sets."""
     values = dict(model.dialect.values)
     for field, (option, value) in plan.own_fields.items():
-        if field in plan.options.omit or (field in LIMIT_FIELDS and model.dialect.limit_field):
+        if field in plan.options.omit or (field in LIMIT_FIELDS and model.dialect.limit_field != field):
             continue
-        if field in values and values[field] != value:
+        is_accepted = value <= values.get(field, value) if field in LIMIT_FIELDS else values.get(field, value) == value
+        if not is_accepted:
             demand = "no value" if values[field] is None else f"only {values[field]}"
             raise _own_value_error(option, value, f"{model.name} accepts {demand}")
 

@@ -70,6 +70,12 @@ class Dialect:
             changes = {field: None, "enable_thinking": value}
         return replace(self, values=tuple(sorted({**dict(self.values), **changes}.items())))
 
+    def merge(self, other: Dialect) -> Dialect:
+        """Return the dialect with what another one omits or replaces, too; omitting wins."""
+        omitted = {field: None for field, value in self.values if value is None}
+        values = {**dict(self.values), **dict(other.values), **omitted}
+        return replace(self, values=tuple(sorted(values.items())))
+
     def has(self, *fields: str) -> bool:
         """Return whether none of these fields is omitted."""
         return not any((field, None) in self.values for field in fields)

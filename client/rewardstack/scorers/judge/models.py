@@ -119,23 +119,21 @@ class Models:
         error: RejectedError,
         destination: Destination,
         model: Model,
-        rejected: Mapping[str, Value],
         omit: Sequence[str] = (),
-    ) -> Model:
-        """Record the fields that a judge rejects, and return the model with a dialect that omits them.
+    ) -> None:
+        """Record the fields that a judge rejected, so that the models that `choose` returns omit them.
 
         Args:
-            error: the judge's error.
+            error: the judge's last error.
             destination: the judge's servers and key.
-            model: the model of the rejected request, from `choose` or from this method.
-            rejected: fields from `rejected_fields`; not empty.
+            model: the model with the dialect that the judge accepts.
             omit: fields that the configuration omits.
         """
         key = destination, model.name, self._uncorrected(destination, omit)
         current = self._corrected_dialects.get(key) or key[2]
-        if current == model.dialect:
-            current = omit_fields(current, rejected)
-            self._corrected_dialects.put(key, current)
+        rejected = dict({*model.dialect.values} - {*current.values})
+        if rejected:
+            self._corrected_dialects.put(key, current.merge(model.dialect))
             log.warning("%s rejects %s; %s: %s", model.name, " and ".join(rejected), _describe(rejected), error)
             if "thinking_token_budget" in rejected:
                 log.warning(
@@ -143,7 +141,6 @@ class Models:
                     "--reasoning-parser",
                     model.name,
                 )
-        return model._replace(dialect=current)
 
     async def _fetch(self, destination: Destination, deadline: SharedDeadline) -> ServerReport:
         """Return what a judge reports about itself.
@@ -181,7 +178,8 @@ def _describe(rejected: Mapping[str, Value]) -> str:
     sent = {field: json.dumps(value) for field, value in rejected.items() if value is not None}
     omitted = [field for field in rejected if field not in sent]
     notes = [f"requests now have {field} = {value}; set options.{field} = {value}" for field, value in sent.items()]
-    notes += [f"requests now leave it out; set options.omit = {json.dumps(omitted)}"] if omitted else []
+    them = "them" if len(omitted) > 1 else "it"
+    notes += [f"requests now leave {them} out; set options.omit = {json.dumps(omitted)}"] if omitted else []
     return "; ".join(f"{note} in the judge's table of the routes file to do it for good" for note in notes)
 
 

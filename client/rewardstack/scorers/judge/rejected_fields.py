@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rewardstack.errors import RejectedError
@@ -21,23 +22,20 @@ MAX_TEXT = 16_384
 """Maximum number of characters of an error that are read."""
 QUOTED_WORDS = 3
 """Number of successive words that count as a quotation if the sample has them, too."""
-ALIASES = {
-    "top_logprobs": ("top_n_tokens",),
-    "max_tokens": ("max_output_tokens", "max_new_tokens"),
-    "response_format": (
-        *("json_schema", "json_mode", "json_object", "response_schema", "response_json_schema", "structured_output"),
-        *("structured_outputs", "output_config", "output_format", "invalid_schema", "min_items", "max_items"),
-        *("min_length", "max_length", "additional_properties", "pattern_properties"),
-    ),
-}
-"""Names in errors, written with underscores, for fields that have another name in the request."""
+_WORDS = json.loads(Path(__file__).with_name("provider_words.json").read_text(encoding="utf-8"))
+"""What providers call fields, and parts of regular expressions for what they say."""
 _CONSTRAINTS = ("structured_outputs", "guided_regex", "regex")
 _SAMPLING = ("temperature", "top_p", "seed", "chat_template_kwargs", "enable_thinking")
 """Fields for which a server may demand a value."""
 _ESCAPE = re.compile(r"\\+(?:[nrt]|(.))", re.DOTALL)
 _QUOTED_REQUEST = re.compile(r"['\"](?:input|request|body)['\"]: ?(?=[\[{])")
-_COMPOUND = re.compile(r"\b(response|json|structured|invalid)[ -](format|schema|mode|object|output)s?\b", re.IGNORECASE)
+_UNICODE_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_SUGGESTION = re.compile(rf"\b(?:{'|'.join(_WORDS['suggestion'])}).*", re.IGNORECASE | re.DOTALL)
+"""Matches the rest of an error from where it names the fields that the server does accept."""
 _WORD = re.compile(r"\w+")
+_JOINED = re.compile(r"\w+(?:[ -]\w+)*")
+MAX_JOINED = 3
+"""Maximum number of words, joined by spaces or hyphens, that may be the name of a field: `chat template kwargs`."""
 _URL = re.compile(r"https?://\S+")
 _VALUE = r"(?P<{}>-?\d{{1,9}}(?:\.\d{{1,9}})?|true|false)"
 _DEMAND = re.compile(
@@ -47,20 +45,10 @@ _DEMAND = re.compile(
     re.IGNORECASE,
 )
 """A demand such as `only 1 is allowed`, `Only the default (1) value is supported` or `must be set to false`."""
-_TOO_LONG = re.compile(
-    r"context (?:length|window|size)|context_length_exceeded|exceed_context_size|max_model_len|maximum model length"
-    r"|maximum prompt length|(?:prompt|input|inputs|query|request|string|messages?) (?:is|are|was)? ?too (?:long|large)"
-    r"|input token count|exceeds? (?:the )?(?:maximum|max|model)(?: number of| allowed| token| input)?"
-    r" (?:tokens|length|limit)|model token limit|too many (?:input )?tokens|length of the (?:messages|prompt|input)"
-    r"|range of input length|must have less than|longer than the model's context|string_above_max_length"
-    r"|inputs` tokens \+",
-    re.IGNORECASE,
-)
-_UNFINISHED = re.compile(
-    r"could not finish the message|output limit was reached|json_validate_failed|failed_generation"
-    r"|(?:failed|unable|could not|did not)(?: to)? (?:generate|produce|return|validate|create) (?:valid )?json",
-    re.IGNORECASE,
-)
+_LIMIT = re.compile(rf"(?:{'|'.join(_WORDS['highest'])}) ?(\d{{2,7}})\b", re.IGNORECASE)
+"""Matches the highest number of tokens that a server accepts."""
+_TOO_LONG = re.compile("|".join(_WORDS["too_long"]), re.IGNORECASE)
+_UNFINISHED = re.compile("|".join(_WORDS["unfinished"]), re.IGNORECASE)
 
 
 def rejected_fields(error: RejectedError, request: Mapping[str, Any], texts: Collection[str] = ()) -> dict[str, Value]:
@@ -78,10 +66,12 @@ def rejected_fields(error: RejectedError, request: Mapping[str, Any], texts: Col
     text = _own_words(error, texts)
     if error.status not in STATUSES or _TOO_LONG.search(text) or _UNFINISHED.search(text):
         return {}
-    named = {word.replace("_", "").lower() for word in _WORD.findall(_COMPOUND.sub(r"\1_\2", text))}
-    fields = [name for name, value in request.items() if not named.isdisjoint(_names(name, value))]
+    fields = _named(text, 1, request) or _named(text, MAX_JOINED, request)
     if {"temperature", "top_p"} <= {*fields}:
         fields.remove("temperature")
+    highest = _LIMIT.search(text)
+    if fields and fields[0] in LIMIT_FIELDS and highest and int(highest[1]) < request[fields[0]]:
+        return {fields[0]: int(highest[1])}
     demand = _DEMAND.search(text) if len(fields) == 1 and fields[0] in _SAMPLING else None
     word = (demand["only"] or demand["must"]).lower() if demand else ""
     value: Value = word == "true" if word in ("true", "false") else json.loads(word) if word else None
@@ -110,9 +100,18 @@ def omit_fields(dialect: Dialect, rejected: Mapping[str, Value]) -> Dialect:
     return dialect
 
 
+def _named(text: str, most: int, request: Mapping[str, Any]) -> list[str]:
+    """Return the fields that a text names by a word, or by up to `most` words that spaces or hyphens join."""
+    runs = [_WORD.findall(run.replace("_", "").lower()) for run in _JOINED.findall(_SUGGESTION.sub(" ", text))]
+    starts = [words[first:] for words in runs for first in range(len(words))]
+    names = {"".join(words[:length]) for words in starts for length in range(1, most + 1)}
+    names |= {name.removesuffix("s") for name in names}
+    return [field for field, value in request.items() if not names.isdisjoint(_names(field, value))]
+
+
 def _names(field: str, value: Any) -> Iterator[str]:
     """Yield the names of a field and of its parts, in lower case and without underscores."""
-    aliases = ALIASES["response_format"] if field in _CONSTRAINTS else ALIASES.get(field, ())
+    aliases = _WORDS["aliases"].get("response_format" if field in _CONSTRAINTS else field, ())
     parts = [part for part in _parts(value) if "_" in part or part.lower() != part != part.upper()]
     yield from (name.replace("_", "").lower() for name in (field, *aliases, *parts))
 
@@ -125,7 +124,8 @@ def _parts(value: Any) -> Iterator[str]:
 
 def _own_words(error: RejectedError, texts: Collection[str]) -> str:
     """Return the text of an error without escapes, web addresses, and quotations of the request and the sample."""
-    text = _URL.sub(" ", _ESCAPE.sub(lambda escape: escape[1] or " ", error.text[:MAX_TEXT]))
+    text = _UNICODE_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), error.text[:MAX_TEXT])
+    text = _URL.sub(" ", _ESCAPE.sub(lambda escape: escape[1] or " ", text))
     while quotation := _QUOTED_REQUEST.search(text):
         text = text[: quotation.start()] + text[_closing(text, quotation.end()) :]
     for short in {one.strip() for one in texts if len(_WORD.findall(one[:200])) < QUOTED_WORDS}:

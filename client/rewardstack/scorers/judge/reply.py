@@ -44,13 +44,16 @@ def read_completion(data: bytes) -> Choice:
         ReplyError: the reply is not a chat completion, or was interrupted.
     """
     try:
-        choice = json.loads(data)["choices"][0]
+        reply = json.loads(data)
+        choice = reply["choices"][0]
     except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         raise ReplyError(f"not a chat completion ({type(error).__name__})") from error
     if not isinstance(choice, dict):
         raise ReplyError("not a chat completion")
     if choice.get("finish_reason") in INTERRUPTED:
         raise ReplyError(f"the judge's reply was interrupted (finish_reason {choice['finish_reason']})")
+    if fault := reply.get("error") or choice.get("error"):
+        raise ReplyError(f"the judge's reply has an error beside its text: {str(fault)[:80]}")
     return choice
 
 
@@ -114,7 +117,7 @@ def read_text(choice: Choice) -> str:
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     text = content_text(message.get("content"))
-    if not text.strip():
+    if not text.strip() or message.get("refusal"):
         raise UnreadableError(_describe_empty(message))
     return text
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from rewardstack.scorers.judge.dialect import VLLM, Dialect
+from rewardstack.scorers.judge.dialect import LIMIT_FIELDS, VLLM, Dialect, Value
 from rewardstack.scorers.judge.images import make_content
 from rewardstack.scorers.judge.options import Options
 from rewardstack.scorers.judge.rubric import Answers, answer_instructions, answers_pattern, answers_schema
@@ -35,11 +35,13 @@ class Frame(NamedTuple):
     Args:
         head: the JSON before the content of the user message.
         tail: the JSON after the content.
+        system: the system message; empty for none.
         fields: the fields that a server may reject, with their values.
     """
 
     head: bytes
     tail: bytes
+    system: str
     fields: Mapping[str, Any]
 
     def body(self, user: str, images: Sequence[str] = ()) -> bytes:
@@ -84,14 +86,20 @@ def make_frame(
         sampling[dialect.limit_field] *= limit_factor
     request: dict[str, Any] = {**sampling, **_thinking_fields(options, dialect)}
     values = dict(dialect.values)
-    request = {name: values.get(name, value) for name, value in request.items() if dialect.has(name)}
+    request = {name: _accepted(name, value, values) for name, value in request.items() if dialect.has(name)}
     request = {"model": model, "messages": messages, **request, "stream": False}
     if options.labels and dialect.starts_reply:
         messages.append({"role": "assistant", "content": _reply_start(options)})
         request |= {"add_generation_prompt": False, "continue_final_message": True}
     head, _, tail = json.dumps(request).partition('"role": "user", "content": ""')
     fields = {name: value for name, value in request.items() if name not in REQUIRED_FIELDS}
-    return Frame(f'{head}"role": "user", "content": '.encode(), tail.encode(), fields)
+    return Frame(f'{head}"role": "user", "content": '.encode(), tail.encode(), system, fields)
+
+
+def _accepted(field: str, value: Any, values: Mapping[str, Value]) -> Any:
+    """Return what is sent for a field: the value that the server demands, or for a limit at most the highest one."""
+    demanded = values.get(field, value)
+    return min(value, demanded) if field in LIMIT_FIELDS else demanded
 
 
 def with_reminder(user: str, options: Options, dialect: Dialect, answers: Answers = ()) -> str:

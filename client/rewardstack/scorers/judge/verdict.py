@@ -36,10 +36,14 @@ FENCED = re.compile(r"```(?:json)?\s{0,8}(\{[^`]*\})\s{0,8}```")
 """A JSON object in a code fence."""
 CONTINUED = re.compile(
     r"\s{0,3}(?:[%/\uff05\u2030\u2192]|percent\b|(?:to|-|\u2013|~)\s{0,3}[\d.]"
-    r"|out of\s{1,3}(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|(?:a|one) hundred)\b)|,\d",
+    r"|(?:would|could|might|may|should|if|unless|or)\b|(?:(?:points?|marks?|stars?)\s{1,3})?"
+    r"out of\s{1,3}(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|(?:a|one) hundred)\b)|,\d",
     re.IGNORECASE,
 )
-"""Matches text that continues the number before it, as in `7 percent`, `1 out of ten`, `0.8 to 0.9` and `0,85`."""
+"""Matches text that continues the number before it, or makes it a supposition.
+
+For example `7 percent`, `1 out of ten`, `0.8 to 0.9`, `0,85` and `1 would be too high`.
+"""
 PLAIN = re.compile(r"REWARD: (0\.[0-9]{3}|1\.000)")
 """A reply that is only a verdict line with a number from 0 to 1."""
 
@@ -98,7 +102,10 @@ def parse_verdict(text: str, scale: Scale) -> float:
     if scale == UNIT and (plain := PLAIN.fullmatch(text)):
         return float(plain[1])
     lines = without_thinking(text).strip().split("\n")
-    _, marker = _find_last_marker(lines)
+    index, marker = _find_last_marker(lines)
+    rest = "\n".join(lines[index + 1 :]) if marker else ""
+    if '"REWARD"' in rest and read_json_verdict(rest, scale) is not None:
+        raise UnreadableError("it has a line `REWARD: <number>`, and then a JSON object with REWARD")
     if marker is None:
         value = read_json_verdict(text, scale)
         if value is None:
