@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 
 from rewardstack_verifier.extraction.announcements import HEDGED, are_joined, find_announcements
-from rewardstack_verifier.extraction.bare_answers import bare_answer
 from rewardstack_verifier.extraction.boxes import Box, read_box_content
 from rewardstack_verifier.extraction.denials import drop_contrasts, is_denied_before, is_denied_behind, is_withdrawn
-from rewardstack_verifier.extraction.expressions import last_match
+from rewardstack_verifier.extraction.expressions import bare_answer, last_match
 from rewardstack_verifier.extraction.extract import (
     FLEXIBLE,
     STANDARD,
@@ -25,7 +24,7 @@ from rewardstack_verifier.extraction.extract import (
     find_tag_or_box,
 )
 from rewardstack_verifier.extraction.visible_text import get_visible_text
-from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CONNECTIVES
+from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, ANSWER_WORDS, CONNECTIVES
 from rewardstack_verifier.lexicon.denials import NEGATIONS
 from rewardstack_verifier.transcript import split_reasoning
 
@@ -49,8 +48,7 @@ _LEAD_IN = re.compile(
 )
 """Words between a phrase that announces an answer and the letter: "therefore option"."""
 _CHOOSES = re.compile(
-    rf"\b{_words('choosing', spaced=True)}\b[\s:*_]*|{_words('choosing', spaced=False)}[\s:\uff1a]*",
-    re.IGNORECASE,
+    rf"\b{_words('choosing', spaced=True)}\b[\s:*_]*|{_words('choosing', spaced=False)}[\s:\uff1a]*", re.IGNORECASE
 )
 _LETTER = re.compile(rf"(?P<opening>{_OPENING})(?P<letter>[A-Ja-j])")
 _CLOSING = re.compile(r"[)\]}*_`$\"'”」]|\\[)\]]")
@@ -102,11 +100,7 @@ _ALONE = re.compile(r"(?:(?<=[;:,./(\n])\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Z
 """A further letter of a list, after a sign or a word such as "or"."""
 _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
 """Words or digits after the first letter. They are the text of the option, so further letters in it are no answers."""
-_ANSWER_WORD = re.compile(
-    r"\w{0,4}\s?(?:\w{1,12}\s)?(?:answer|option|choice|antwort|wahl|réponse|option|opción|respuesta|opção|resposta|alternativa"
-    r"|risposta|opzione|ответ|вариант|答案|选项|選項)",
-    re.IGNORECASE,
-)
+_ANSWER_WORD = re.compile(rf"\w{{0,4}}\s?(?:\w{{1,12}}\s)?(?:{ANSWER_WORDS})", re.IGNORECASE)
 """Text after a match of `_IS_CORRECT`, if it says that the letter is the answer, not only that it is correct."""
 _LAST = re.compile(
     r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*"
@@ -228,11 +222,8 @@ def _stated_letters(text: str, *, is_chosen: bool = False) -> str | None:
         letters, end = _letters_of_phrase(text, phrase)
         if not letters or text.startswith("?", end):
             continue
-        if (
-            NEGATIONS & {*phrase.group().split()}
-            or is_denied_before(text, phrase.start())
-            or is_denied_behind(text, end)
-        ):
+        is_denied = is_denied_before(text, phrase.start()) or is_denied_behind(text, end)
+        if is_denied or NEGATIONS & {*phrase.group().split()}:
             denied |= {*letters}
         elif is_withdrawn(text, end) or denied & {*letters}:
             return ""

@@ -122,3 +122,8 @@ CONNECTIVES = (
 """Words between a phrase that announces an answer and the answer."""
 CHOOSING_WORDS = "本题选|本題選|故选择|故选|故選|应选|應選|因此选|所以选|选择|選擇"
 """Chinese words for "choose", separated by `|`. The letter of an option, or a value, follows right after them."""
+ANSWER_WORDS = (
+    "answer|option|choice|antwort|wahl|réponse|option|opción|respuesta|opção|resposta|alternativa"
+    "|risposta|opzione|ответ|вариант|答案|选项|選項"
+)
+"""Words for an answer or an option."""
