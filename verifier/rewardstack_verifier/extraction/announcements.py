@@ -15,7 +15,13 @@ from rewardstack_verifier.extraction.expressions import (
     read_formulas,
     read_unit,
 )
-from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CHOOSING_WORDS, CONNECTIVES
+from rewardstack_verifier.lexicon.announcements import (
+    ANNOUNCEMENTS,
+    CHOOSING_WORDS,
+    CONNECTIVES,
+    ENGLISH_NOUNS,
+    ENGLISH_WORDS,
+)
 from rewardstack_verifier.lexicon.calendar import MONTHS
 from rewardstack_verifier.lexicon.denials import HEDGES, JOINS, OTHER_THAN_ANSWER
 
@@ -33,7 +39,6 @@ _UNSPACED = "|".join(
     for one in ANNOUNCEMENTS.values()
     if not one.spaced
 )
-_NOUN = r"answers?|verdict|ans(?=:)|(?:correct|right|best|final)\s(?:option|choice|selection)(?:\sletter)?"
 _VERB = (
     r"(?:(?:is|was)\s(?:found|computed|calculated|determined)\s(?:as|to\sbe)|is|are|was|equals|(?:comes?|works?)\s(?:out\s)?(?:to|as)|turns\sout\sto\sbe"
     r"|(?:will|would|must|should|has\sto)\sbe)\b(?!\s?n[o']t\b)"
@@ -41,7 +46,7 @@ _VERB = (
 _QUESTION_PART = r"(?:\$[^$\n]{1,60}\$|\\\([^()\n]{1,60}\\\)|[^.:=\n$\\]|\.(?=\d))"
 """A pattern for one character or formula of a question that a phrase contains: "the answer to $2 + 3$ is"."""
 ENGLISH = (
-    rf"(?<![^\W_])(?:{_NOUN})(?![^\W_])(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
+    rf"(?<![^\W_])(?:{ENGLISH_NOUNS})(?![^\W_])(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
     rf"(?:(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?[\s*_\"']{{0,4}}"
     rf"(?:\b{_VERB}|[:\uff1a\u2192]|=(?!=)|[-\u2013\u2014](?=\s))"
     r"|[\s*_\"']{0,4}(?=\$|\\[\[(]))"
@@ -56,14 +61,14 @@ PHRASE = re.compile(rf"(?:{ENGLISH}|{FOREIGN})[\s*_:\uff1a}}\"'`>]*", re.IGNOREC
 """A phrase that announces an answer, with the signs after it."""
 _NOUNS = sorted(
     {
-        *("answer", "ans.", "ans:", "final:", "verdict", "option", "choice", "selection", "result", "solution"),
+        *ENGLISH_WORDS.split("|"),
         *(noun.lower() for one in ANNOUNCEMENTS.values() for noun in one.nouns.split("|") if noun),
         *CHOOSING_WORDS.split("|"),
     }
 )
 _PHRASE_WORDS = tuple(noun for noun in _NOUNS if not any(noun.startswith(one) for one in _NOUNS if one != noun))
 """Lower-case words. Each phrase that announces an answer contains at least one of them."""
-_BEFORE_WORD = re.compile(r"(?:(?:correct|right|best|final)\s|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?)\Z")
+_BEFORE_WORD = re.compile(r"(?:(?:correct|right|best|final|true)\s|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?)\Z")
 """The beginning of a phrase before one of `_PHRASE_WORDS`: "correct " in "correct option"."""
 _MAX_BEFORE_WORD = 13
 """Maximum number of characters before a word to search for `_BEFORE_WORD`."""
