@@ -175,6 +175,7 @@ def test_units_are_products(table: Table) -> None:
 SAID = {
     "a decimal stands for what rounds to it": r"\d\.\d",
     "a decimal comma is read in an answer": r"^\d+,\d+$",
+    "an approximate reference stands for what rounds to it": r"\\approx",
     "a percentage may be said as a fraction or as a number above one": r"%",
     "an answer may name its value, or say it as an equation": r"=",
     "an answer may add a unit whose letter is not marked": r"^\d+ \w+$",

@@ -241,11 +241,7 @@ def _drop_name(node: Node, other: Node) -> Node:
     name, value = node.sides
     if not (isinstance(name, Symbol) and is_expression(value)):
         return node
-    return node if name.name in symbols(value, *_expressions(other)) else value
-
-
-def _expressions(node: Node) -> tuple[Expression, ...]:
-    return (node,) if is_expression(node) else ()
+    return node if name.name in symbols(value, other if is_expression(other) else value) else value
 
 
 def _compare_progressions(answer: Node, reference: Node) -> list[bool | None]:

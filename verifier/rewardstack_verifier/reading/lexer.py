@@ -155,7 +155,7 @@ def tokenize(text: str) -> list[Token]:
     if "\\" in text:
         text = _FORMULA.sub(_expand_formula, _QUANTITY.sub(_expand_quantity, text))
     if text.count("=") > 1:
-        text = _separate_equations(text)
+        text = _EQUATION_GAP.sub(lambda space: f"{space['value'] or ''}, ", text)
     text = _replace_letter_x(_ORDINAL.sub("", replace_characters(text)))
     tokens = _Lexer(text).tokens(word=False)
     tokens = _put_subscripts_first(_unwrap_bases(_drop_empty_groups(tokens)))
@@ -179,11 +179,6 @@ def _expand_formula(match: re.Match[str]) -> str:
     """Return `\\ce{SO4^2-}` as `\\text{SO}_{4}^{2-}`."""
     formula = _COUNT.sub(r"_{\g<0>}", _CHARGE.sub(r"^{\1}", match[1]))
     return _ELEMENTS.sub(r"\\text{\g<0>}", formula)
-
-
-def _separate_equations(text: str) -> str:
-    """Insert a comma between two equations that are separated only by space."""
-    return _EQUATION_GAP.sub(lambda space: f"{space['value'] or ''}, ", text)
 
 
 def _replace_letter_x(text: str) -> str:
@@ -298,7 +293,7 @@ class _Lexer:
             return [Token(LETTERS, commands.LETTER_COMMANDS[name], word)]
         if name in commands.UNWRAPPED:
             inner = self._group(word)
-            return inner if len(inner) == 1 else _add_braces(inner)
+            return inner if len(inner) == 1 else [Token(MARK, "{"), *inner, Token(MARK, "}")]
         alias = commands.ALIASES.get(name, name)
         return [Token(COMMAND if alias.isalnum() and len(alias) > 1 else MARK, alias)]
 
@@ -403,7 +398,3 @@ def argument_end(tokens: list[Token], start: int, limit: int = MAX_RAISED) -> in
         if depth <= 0:
             return at + 1 if depth == 0 else 0
     return 0
-
-
-def _add_braces(tokens: list[Token]) -> list[Token]:
-    return [Token(MARK, "{"), *tokens, Token(MARK, "}")]

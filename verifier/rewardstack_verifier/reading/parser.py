@@ -304,7 +304,7 @@ class _Parser:
             self._has_points = True
             return replace(first, items=self._sum_of_matrices(Matrix((first.items,))).rows[0])
         total = add_term(sign or "+", None, require_expression(first))
-        while (sign := self._take(*SIGNS)) and not self._ends():
+        while (sign := self._take(*SIGNS)) and self._peek() is not END_OF_TOKENS:
             total = add_term(sign, total, require_expression(self._product()))
         require(not sign, "a sign without an operand")
         return total
@@ -314,13 +314,10 @@ class _Parser:
         while sign := self._take("+", "-"):
             term = self._product()
             term = Matrix((term.items,)) if isinstance(term, Sequence) and self._has_points else term
-            if not isinstance(term, Matrix) or _shape(total) != _shape(term):
+            if not isinstance(term, Matrix) or [*map(len, total.rows)] != [*map(len, term.rows)]:
                 raise UnreadableError("a matrix and a term of another shape")
             total = _map_entries(partial(add_term, sign), total, term)
         return total
-
-    def _ends(self) -> bool:
-        return self._peek() is END_OF_TOKENS
 
     def _product(self) -> Node:
         first = self._unary()
@@ -409,7 +406,7 @@ class _Parser:
 
     def _postfix(self, node: Node) -> Node:
         while True:
-            if isinstance(node, (Matrix, Sequence)) and self._at_transpose():
+            if isinstance(node, (Matrix, Sequence)) and self._peek().text == "^" and self._peek(1).text in ("T", "top"):
                 self._at += 2
                 rows = node.rows if isinstance(node, Matrix) else (node.items,)
                 node = Matrix(tuple(zip(*rows, strict=True)))
@@ -441,9 +438,6 @@ class _Parser:
             self._next()
             return integer(math.prod(range(int(node.value), 0, -2)))
         return Apply("factorial", (node,))
-
-    def _at_transpose(self) -> bool:
-        return self._peek().text == "^" and self._peek(1).text in ("T", "top")
 
     def _power_of(self, base: Expression) -> Expression:
         if self._take("degree"):
@@ -918,10 +912,6 @@ def _map_entries(combine: Callable[..., Expression], *matrices: Matrix) -> Matri
     """Return the matrix whose entries combine the entries of matrices of one shape."""
     rows = zip(*(matrix.rows for matrix in matrices), strict=True)
     return Matrix(tuple(tuple(map(combine, *(map(require_expression, row) for row in same))) for same in rows))
-
-
-def _shape(matrix: Matrix) -> list[int]:
-    return [len(row) for row in matrix.rows]
 
 
 def _is_letter(token: Token) -> bool:

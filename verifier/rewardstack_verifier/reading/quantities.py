@@ -131,14 +131,10 @@ def _money(tokens: list[Token]) -> Quantity:
         meanings = currencies_by_sign(sign) if len(rest) > length else ()
         if meanings:
             amount = rest[length + (rest[length].text == ".") :]
-            amount = amount[:-2] if _texts(amount[-2:]) == ("/", "-") else amount  # Indian notation
+            amount = amount[:-2] if [token.text for token in amount[-2:]] == ["/", "-"] else amount  # Indian notation
             amount = [Token(MARK, "-"), *amount] if minus else amount
             return _amount(amount, sign, meanings)
     raise UnreadableError("no currency")
-
-
-def _texts(tokens: list[Token]) -> tuple[str, ...]:
-    return tuple(token.text for token in tokens)
 
 
 def _amount(tokens: list[Token], sign: str, meanings: Meanings) -> Quantity:
