@@ -127,10 +127,10 @@ LETTERS = [
     (r"\boxed{C. I and II}", "C"),
     ("<answer>D. a long text</answer>", "D"),
     (r"\boxed{A; B}", "AB"),
-    (r"\boxed{A (or B)}", "AB"),
+    (r"\boxed{A (or B)}", "A/B"),
     ("<answer>A\nB</answer>", "AB"),
     ("<answer>A. B. C. D.</answer>", "ABCD"),
-    ("(A) or (B)", "AB"),
+    ("(A) or (B)", "A/B"),
     (r"It isn't \boxed{A}", ""),
     ("None of A is correct", ""),
     ("all but A is right", ""),
@@ -144,6 +144,8 @@ def test_letters(table: Table) -> None:
     for response, letters in LETTERS:
         with table.case(response):
             assert chosen_letters(response) == letters
+    with table.case("adjacent letters"):
+        assert [chosen_letters("ACD", several=several) for several in (False, True)] == ["", "ACD"]
 
 
 def test_options() -> None:

@@ -175,6 +175,7 @@ def test_units_are_products(table: Table) -> None:
 SAID = {
     "a decimal stands for what rounds to it": r"\d\.\d",
     "a decimal comma is read in an answer": r"^\d+,\d+$",
+    "an approximate reference stands for what rounds to it": r"\\approx",
     "a percentage may be said as a fraction or as a number above one": r"%",
     "an answer may name its value, or say it as an equation": r"=",
     "an answer may add a unit whose letter is not marked": r"^\d+ \w+$",
@@ -192,6 +193,8 @@ THIRD = {
 """Why three answers may not be equal although two pairs of them are, by what one of the texts shows."""
 ASYMMETRIC, INTRANSITIVE = 60, 120
 """The most pairs, and triples, of the drawn references that are such exceptions."""
+DIRECTIONS = 32
+"""Parts in which all references are compared in both directions, each with its own timeout."""
 PARTS = 9
 """In which the different answers are compared, each with its own timeout: three answers, then an eighth of all."""
 PAIRED = [pytest.param(40, id="some"), pytest.param(250, id="all", marks=pytest.mark.nightly)]
@@ -214,6 +217,16 @@ def test_equality_has_no_direction_and_is_transitive(count: int) -> None:
     ]
     assert [three for three in broken if not _is_excused(three, THIRD)] == []
     assert (len(one_way) <= ASYMMETRIC, len(broken) <= INTRANSITIVE) == (True, True)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(DIRECTIONS))
+def test_equality_of_all_references_has_no_direction(part: int) -> None:
+    """What equals a reference is also equal as its reference, except by the named rules."""
+    pairs = [(one, other) for other in REFERENCES for one in REFERENCES[part::DIRECTIONS] if one < other]
+    one_way = [pair for pair in pairs if _is_equal(*pair) != _is_equal(*pair[::-1])]
+    assert [pair for pair in one_way if not _is_excused(pair, SAID)] == []
+    assert len(one_way) <= ASYMMETRIC
 
 
 def _is_excused(texts: Iterable[str], rules: dict[str, str]) -> bool:

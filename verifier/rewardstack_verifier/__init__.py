@@ -18,18 +18,7 @@ if TYPE_CHECKING:
     from rewardstack_verifier.question import Options
 
 __version__ = "0.2.0"
-__all__ = [
-    "Answer",
-    "Comparison",
-    "Options",
-    "Value",
-    "Verdict",
-    "equivalent",
-    "explain",
-    "extract",
-    "parse",
-    "verify",
-]
+__all__ = ["Answer", "Comparison", "Options", "Value", "Verdict", "equivalent", "explain", "extract", "parse", "verify"]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,43 +11,19 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any, get_args
 
-from rewardstack_verifier.comparison.approximations import as_approximation, equal_approximations
-from rewardstack_verifier.comparison.equations import (
-    as_equation,
-    equal_equations,
-    equal_to_value,
-    is_curve,
-    last_equation,
-    relates_powers,
+from rewardstack_verifier.comparison import (
+    approximations,
+    equations,
+    families,
+    integers,
+    intervals,
+    lists,
+    quantities,
+    ratios,
+    vectors,
+    wording,
 )
-from rewardstack_verifier.comparison.families import are_formulas, as_progressions, equal_progressions, is_solution
-from rewardstack_verifier.comparison.integers import (
-    as_based_number,
-    as_congruence,
-    equal_bases,
-    equal_congruences,
-    equal_to_residue,
-)
-from rewardstack_verifier.comparison.intervals import (
-    Reals,
-    as_inequality,
-    as_members,
-    as_reals,
-    equal_inequalities,
-    equal_reals,
-)
-from rewardstack_verifier.comparison.lines import as_line, equal_lines
-from rewardstack_verifier.comparison.lists import as_list, equal_lists, equal_to_one
-from rewardstack_verifier.comparison.quantities import (
-    equal_by_noun,
-    equal_quantities,
-    have_different_names,
-    stated_value,
-)
-from rewardstack_verifier.comparison.ratios import as_ratio, equal_ratio_and_value, equal_ratios
 from rewardstack_verifier.comparison.values import all_of
-from rewardstack_verifier.comparison.vectors import as_components, strip_names
-from rewardstack_verifier.comparison.wording import equal_choice_and_value, equal_choices, equal_in_words
 from rewardstack_verifier.numbers.tree import Expression, Number, Symbol, symbols
 from rewardstack_verifier.reading.operators import unevaluated_operators
 from rewardstack_verifier.reading.readings import parse_readings, parse_with_decimal_comma
@@ -139,16 +115,16 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         return True
     if _has_remainder(answer) or _has_remainder(reference):
         return False
-    answer, reference = strip_names(*(_drop_steps(last_equation(one)) for one in (answer, reference)))
+    answer, reference = vectors.strip_names(*(_drop_steps(equations.last_equation(one)) for one in (answer, reference)))
     if isinstance(answer, Choice) and not isinstance(reference, Choice):
-        return equal_choice_and_value(answer, reference, equal_nodes)
+        return wording.equal_choice_and_value(answer, reference, equal_nodes)
     if isinstance(reference, Choice) and not isinstance(answer, Choice):
-        return equal_choice_and_value(reference, answer, equal_nodes)
+        return wording.equal_choice_and_value(reference, answer, equal_nodes)
     if isinstance(answer, _WORDED) or isinstance(reference, _WORDED):
-        return equal_in_words(answer, reference)
-    if have_different_names(answer, reference):
+        return wording.equal_in_words(answer, reference)
+    if quantities.have_different_names(answer, reference):
         return False
-    one, other = stated_value(answer, reference), stated_value(reference, answer)
+    one, other = quantities.stated_value(answer, reference), quantities.stated_value(reference, answer)
     if one is None or other is None:
         return False  # the statement is inconsistent
     return _compare_by_table(_drop_name(one, other), _drop_name(other, one))
@@ -223,16 +199,13 @@ def _or_value_row(
     The row applies if at least one node has this type. If the other node has a different type and is not a value, the
     verdict is None.
     """
-    rows = (
-        same_type_row(convert, equal),
-        two_types_row(convert, _as_value, to_value),
-        any_type_row(convert, _no_verdict),
-    )
-    return lambda answer, reference: next((verdicts for row in rows if (verdicts := row(answer, reference))), [])
+    rows = same_type_row(convert, equal), two_types_row(convert, _as_value, to_value)
 
+    def row(answer: Node, reference: Node) -> list[bool | None]:
+        verdicts = next((verdicts for row in rows if (verdicts := row(answer, reference))), [])
+        return verdicts or ([None] if convert(answer) or convert(reference) else [])
 
-def _no_verdict(answer: Node, reference: Node) -> None:
-    """Return None: the two nodes are not compared."""
+    return row
 
 
 def _as_value(node: Node) -> Node | None:
@@ -241,18 +214,18 @@ def _as_value(node: Node) -> Node | None:
 
 def _as_single_value(node: Node) -> Node | None:
     """Return a node if it is a single value (an expression, quantity or equation); None otherwise."""
-    return node if is_expression(node) or isinstance(node, Quantity) or as_equation(node) else None
+    return node if is_expression(node) or isinstance(node, Quantity) or equations.as_equation(node) else None
 
 
-def _list_as_reals(node: Node) -> Reals | None:
+def _list_as_reals(node: Node) -> intervals.Reals | None:
     """Return a list as a set of real numbers; None if it does not describe a set of real numbers."""
-    return as_reals(node) if as_list(node) else None
+    return intervals.as_reals(node) if lists.as_list(node) else None
 
 
 def _as_list_of_values(node: Node) -> Sequence | None:
     """Return a list that does not describe a set of real numbers; None otherwise."""
-    items = as_list(node)
-    return items if items and not as_reals(items) else None
+    items = lists.as_list(node)
+    return items if items and not intervals.as_reals(items) else None
 
 
 def _drop_name(node: Node, other: Node) -> Node:
@@ -263,23 +236,20 @@ def _drop_name(node: Node, other: Node) -> Node:
     """
     if not (isinstance(node, Relation) and node.operators == ("=",) and isinstance(other, _MEASURED)):
         return node
-    if is_expression(other) and is_solution(node):
+    if is_expression(other) and families.is_solution(node):
         return node
     name, value = node.sides
     if not (isinstance(name, Symbol) and is_expression(value)):
         return node
-    return node if name.name in symbols(value, *_expressions(other)) else value
-
-
-def _expressions(node: Node) -> tuple[Expression, ...]:
-    return (node,) if is_expression(node) else ()
+    return node if name.name in symbols(value, other if is_expression(other) else value) else value
 
 
 def _compare_progressions(answer: Node, reference: Node) -> list[bool | None]:
     """Compare two families of values with an integer parameter, unless they are formulas with the same letters."""
-    if are_formulas(answer, reference) or (as_congruence(answer) and as_congruence(reference)):
+    are_congruences = integers.as_congruence(answer) and integers.as_congruence(reference)
+    if are_congruences or families.are_formulas(answer, reference):
         return []
-    return same_type_row(as_progressions, equal_progressions)(answer, reference)
+    return same_type_row(families.as_progressions, families.equal_progressions)(answer, reference)
 
 
 def _equal_families(answer: Node, reference: Node) -> bool | None:
@@ -296,13 +266,14 @@ def _equal_families(answer: Node, reference: Node) -> bool | None:
 
 def _equal_equations(answer: Node, reference: Node) -> bool | None:
     """Compare two equations, or an equation and a value; an equation never equals a list, matrix or set."""
-    one, other = as_equation(answer), as_equation(reference)
+    one, other = equations.as_equation(answer), equations.as_equation(reference)
     if one and other:
-        return equal_equations(one, other)
+        return equations.equal_equations(one, other)
     if one and is_expression(reference):
-        return equal_to_value(one, reference)
+        return equations.equal_to_value(one, reference)
     if other and is_expression(answer):
-        return not (is_curve(other) or relates_powers(other, answer)) and equal_to_value(other, answer)
+        is_relation = equations.is_curve(other) or equations.relates_powers(other, answer)
+        return not is_relation and equations.equal_to_value(other, answer)
     return False if isinstance(answer, _COMPOUND) and isinstance(reference, _COMPOUND) else None
 
 
@@ -310,8 +281,8 @@ def _compare_counted_nouns(answer: Node, reference: Node) -> list[bool | None]:
     """Compare two lists that count nouns: `5 boys and 6 girls`."""
     if not (isinstance(answer, Sequence) and isinstance(reference, Sequence)):
         return []
-    one, other = as_list(answer), as_list(reference)
-    return equal_by_noun(one.items, other.items) if one and other else []
+    one, other = lists.as_list(answer), lists.as_list(reference)
+    return quantities.equal_by_noun(one.items, other.items) if one and other else []
 
 
 def _equal_items(answer: tuple[Node, ...], reference: tuple[Node, ...]) -> bool | None:
@@ -330,7 +301,7 @@ def _equal_matrices(answer: Matrix, reference: Matrix) -> bool | None:
 
 
 def _equal_inequalities(answer: Relation, reference: Relation) -> bool | None:
-    return equal_inequalities(answer, reference, equal_nodes)
+    return intervals.equal_inequalities(answer, reference, equal_nodes)
 
 
 def _equal_named_sets(answer: NamedSet, reference: NamedSet) -> bool:
@@ -340,9 +311,9 @@ def _equal_named_sets(answer: NamedSet, reference: NamedSet) -> bool:
 
 def _equal_sets(answer: Node, reference: Node) -> bool | None:
     """Compare two sets of real numbers, one of which may be a list of its members."""
-    one, other = as_reals(answer) or as_members(answer), as_reals(reference) or as_members(reference)
+    one, other = (intervals.as_reals(node) or intervals.as_members(node) for node in (answer, reference))
     plain = is_expression(answer) or is_expression(reference)
-    return equal_reals(one, other) if one and other and not plain else False
+    return intervals.equal_reals(one, other) if one and other and not plain else False
 
 
 def _is_clock(node: Node) -> bool:
@@ -361,25 +332,25 @@ def _comparable_type(node: Node) -> type[Node] | None:
 
 COMPARISONS: tuple[Row, ...] = (
     _compare_progressions,
-    same_type_row(as_line, equal_lines),
+    same_type_row(vectors.as_line, vectors.equal_lines),
     any_type_row(accept_types(Family), _equal_families),
-    _or_value_row(as_ratio, equal_ratios, equal_ratio_and_value),
-    same_type_row(_list_as_reals, equal_reals),
+    _or_value_row(ratios.as_ratio, ratios.equal_ratios, ratios.equal_ratio_and_value),
+    same_type_row(_list_as_reals, intervals.equal_reals),
     _compare_counted_nouns,
-    same_type_row(as_list, lambda one, other: equal_lists(one, other, equal_nodes)),
-    two_types_row(as_list, _as_single_value, lambda one, other: equal_to_one(one, other, equal_nodes)),
-    any_type_row(as_approximation, equal_approximations),
-    any_type_row(as_based_number, equal_bases),
-    _or_value_row(as_congruence, equal_congruences, equal_to_residue),
-    any_type_row(as_equation, _equal_equations),
-    same_type_row(accept_types(*_MEASURED), equal_quantities),
-    same_type_row(accept_types(Choice), equal_choices),
+    same_type_row(lists.as_list, lambda one, other: lists.equal_lists(one, other, equal_nodes)),
+    two_types_row(lists.as_list, _as_single_value, lambda one, other: lists.equal_to_one(one, other, equal_nodes)),
+    any_type_row(approximations.as_approximation, approximations.equal_approximations),
+    any_type_row(integers.as_based_number, integers.equal_bases),
+    _or_value_row(integers.as_congruence, integers.equal_congruences, integers.equal_to_residue),
+    any_type_row(equations.as_equation, _equal_equations),
+    same_type_row(accept_types(*_MEASURED), quantities.equal_quantities),
+    same_type_row(accept_types(Choice), wording.equal_choices),
     same_type_row(accept_types(Matrix), _equal_matrices),
-    same_type_row(as_components, _equal_items),
-    two_types_row(_as_list_of_values, as_components, _equal_row),
-    if_equal_row(same_type_row(as_inequality, _equal_inequalities)),
-    any_type_row(as_reals, _equal_sets),
-    same_type_row(as_inequality, _equal_inequalities),
+    same_type_row(vectors.as_components, _equal_items),
+    two_types_row(_as_list_of_values, vectors.as_components, _equal_row),
+    if_equal_row(same_type_row(intervals.as_inequality, _equal_inequalities)),
+    any_type_row(intervals.as_reals, _equal_sets),
+    same_type_row(intervals.as_inequality, _equal_inequalities),
     same_type_row(accept_types(NamedSet), _equal_named_sets),
     same_type_row(accept_types(SetFormula), operator.eq),
 )

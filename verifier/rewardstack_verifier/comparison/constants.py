@@ -86,34 +86,29 @@ def equal_families(answer: Expression, reference: Expression) -> bool | None:
     Returns:
         None if unknown.
     """
-    own_constants, reference_constants = _find_constants(answer, reference), _find_constants(reference, answer)
-    if len(own_constants) != len(reference_constants) or symbols(answer) - {*own_constants} != symbols(reference) - {
-        *reference_constants
-    }:
+    own, asked = _find_constants(answer, reference), _find_constants(reference, answer)
+    if len(own) != len(asked) or symbols(answer) - {*own} != symbols(reference) - {*asked}:
         return False
-    one, other = _split_affine(answer, own_constants), _split_affine(reference, reference_constants)
+    one, other = _split_affine(answer, own), _split_affine(reference, asked)
     if one is None or other is None:
-        renamed_answer = rename_symbols(answer, dict(zip(own_constants, reference_constants, strict=True)))
-        with_opposite_sign = substitute(
-            renamed_answer, reference_constants[0], negative(Symbol(reference_constants[0]))
-        )
-        return same(renamed_answer, reference) or same(with_opposite_sign, reference)
+        renamed = rename_symbols(answer, dict(zip(own, asked, strict=True)))
+        return same(renamed, reference) or same(substitute(renamed, asked[0], negative(Symbol(asked[0]))), reference)
     spans = have_same_span(one.multiplied, other.multiplied)
     return is_in_span(difference(one.fixed, other.fixed), other.multiplied) if spans else spans
 
 
-def have_other_constants(answer: Expression, reference: Expression) -> bool:
-    """Return whether two functions of a variable have different constants: `A + B/x`, `C + D/x`.
+def have_constants(answer: Expression, reference: Expression) -> bool:
+    """Return whether one of two functions has arbitrary constants, or both have different ones: `A + B/x`, `C + D/x`.
 
-    Each must have at least two letters that the other lacks, and both equally many; these must match `_CAPITAL`. A
-    letter in both functions is not a constant, because the problem may define it.
+    For the latter, each must have at least two letters that the other lacks, and both equally many; these must match
+    `_CAPITAL`. A letter in both functions is not a constant, because the problem may define it.
     """
-    own_constants, reference_constants = symbols(answer) - symbols(reference), symbols(reference) - symbols(answer)
-    if not 2 <= len(own_constants) == len(reference_constants) or not all(
-        map(_CAPITAL.fullmatch, own_constants | reference_constants)
-    ):
-        return False
-    return len(symbols(answer) & symbols(reference) & VARIABLES) == 1
+    if arbitrary_constants(answer) or arbitrary_constants(reference):
+        return True
+    letters, other_letters = symbols(answer), symbols(reference)
+    are_constants = all(map(_CAPITAL.fullmatch, letters ^ other_letters))
+    are_several = 2 <= len(letters - other_letters) == len(other_letters - letters)
+    return are_constants and are_several and len(letters & other_letters & VARIABLES) == 1
 
 
 def _find_constants(one: Expression, other: Expression) -> tuple[str, ...]:
@@ -140,14 +135,10 @@ def have_same_curves(answer: Expression, reference: Expression) -> bool | None:
         None if unknown. Both expressions must have exactly one constant, be linear in it, and have the same variables;
         otherwise the result is also None.
     """
-    own_constants, reference_constants = _curve_constants(answer), _curve_constants(reference)
-    if (
-        len(own_constants) != 1
-        or len(reference_constants) != 1
-        or symbols(answer) - {*own_constants} != symbols(reference) - {*reference_constants}
-    ):
+    own, asked = _curve_constants(answer), _curve_constants(reference)
+    if not len(own) == len(asked) == 1 or symbols(answer) - {*own} != symbols(reference) - {*asked}:
         return None
-    one, other = _split_affine(answer, own_constants), _split_affine(reference, reference_constants)
+    one, other = _split_affine(answer, own), _split_affine(reference, asked)
     if one is None or other is None:
         return None
     return have_same_span((one.fixed, *one.multiplied), (other.fixed, *other.multiplied))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise, permutations
+from operator import itemgetter
 
 from rewardstack_verifier.comparison.constants import have_same_curves
 from rewardstack_verifier.comparison.values import all_of, any_of, equal_values, has_calls, has_value
@@ -15,6 +16,8 @@ from rewardstack_verifier.numbers.tree import (
     Symbol,
     difference,
     integer,
+    is_call,
+    operations,
     parts,
     rename_symbols,
     substitute,
@@ -30,6 +33,8 @@ _NAME_OPERATIONS = frozenset(("sum", "product"))
 """Operations in expressions that can be a name: `m + n`, `ab`."""
 _LETTER_NAME_OPERATIONS = _NAME_OPERATIONS | {"negative", "quotient", "power", "root"}
 """Operations in expressions that can be a name if they have at least two letters: `x - y`, `\\frac{x}{y}`."""
+_NAMING = TRIGONOMETRIC | {"real part", "imaginary part", "argument"}
+"""Operations on a letter that can be a name: `\\sin A`."""
 _MAX_SYSTEM = 4
 """Maximum number of sides of a system whose sides are compared in any order."""
 
@@ -69,7 +74,7 @@ def named_values(list_: Sequence) -> tuple[tuple[str, Expression], ...] | None:
     names = {name for name, _ in named}
     if len(names) < max(len(equations), len(list_.items)) or any(as_equation(item) is None for item in list_.items):
         return None
-    return tuple(sorted(named, key=lambda one: one[0])) if names <= _COORDINATES else named
+    return tuple(sorted(named, key=itemgetter(0))) if names <= _COORDINATES else named
 
 
 def _is_about_formula(operators: tuple[str, ...], sides: Equation) -> bool:
@@ -100,24 +105,22 @@ def is_curve(sides: Equation) -> bool:
     side, letters = sides[0], symbols(sides[0])
     if not isinstance(side, Apply) or len(letters) < 2 or not letters <= {"x", "y", "z"}:
         return False
-    if any(isinstance(part, Apply) and part.operation == "power" for part in parts(side)):
-        return True
-    return side.operation == "sum" and all(map(_is_multiple, side.arguments))
+    has_power = any(part.operation == "power" for part in operations(side))
+    return has_power or (side.operation == "sum" and all(map(_is_multiple, side.arguments)))
 
 
 def _is_multiple(expression: Expression) -> bool:
     """Return whether an expression is a letter, or a number times a letter, with either sign."""
     letters_found = [part for part in parts(expression) if isinstance(part, Symbol)]
-    operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
-    return len(letters_found) == 1 and operations <= {"negative", "product", "quotient"}
+    names = {part.operation for part in operations(expression)}
+    return len(letters_found) == 1 and names <= {"negative", "product", "quotient"}
 
 
 def relates_powers(sides: Equation, value: Expression) -> bool:
     """Return whether the first side is a sum of powers without any letter of the value: `a^2 + b^2 = c^2` for `c^2`."""
     first = sides[0]
-    operations = {part.operation for part in parts(first) if isinstance(part, Apply)}
-    is_sum = isinstance(first, Apply) and first.operation == "sum" and "power" in operations
-    return is_sum and bool(symbols(value)) and not symbols(first) & symbols(value)
+    names = [part.operation for part in operations(first)]
+    return names[:1] == ["sum"] and "power" in names and bool(symbols(value)) and not symbols(first) & symbols(value)
 
 
 def equal_to_value(sides: Equation, value: Expression) -> bool | None:
@@ -287,14 +290,12 @@ def _is_identity(sides: Equation) -> bool:
 
 def _is_call(expression: Expression) -> bool:
     """Return whether an expression is a function named by a letter, applied to letters: `f(x)`."""
-    if not (isinstance(expression, Apply) and expression.operation.startswith("call ")):
-        return False
-    return all(isinstance(argument, Symbol) for argument in expression.arguments)
+    return is_call(expression) and all(isinstance(argument, Symbol) for argument in expression.arguments)
 
 
 def _is_value_of(expression: Expression) -> bool:
     """Return whether an expression is a function named by a letter, applied to numbers: `f(3)`."""
-    return isinstance(expression, Apply) and expression.operation.startswith("call ") and not symbols(expression)
+    return is_call(expression) and not symbols(expression)
 
 
 def _same_name(one: Expression, other: Expression) -> bool:
@@ -310,10 +311,8 @@ def _same_name(one: Expression, other: Expression) -> bool:
 
 def _has_symbolic_divisor(expression: Expression) -> bool:
     """Return whether an expression has a symbol in a divisor or in an exponent."""
-    return any(
-        isinstance(part, Apply) and part.operation in ("quotient", "power") and bool(symbols(*part.arguments[1:]))
-        for part in parts(expression)
-    )
+    divided = (part for part in operations(expression) if part.operation in ("quotient", "power"))
+    return any(symbols(*part.arguments[1:]) for part in divided)
 
 
 def is_name(expression: Expression) -> bool:
@@ -321,20 +320,16 @@ def is_name(expression: Expression) -> bool:
     if _is_call(expression):
         return True
     if isinstance(expression, Apply) and isinstance(expression.arguments[0], Symbol):
-        if expression.operation in TRIGONOMETRIC:
+        name, operation = expression.arguments[0].name, expression.operation
+        if operation in _NAMING or (operation == "remainder" and not symbols(*expression.arguments[1:])):
             return True
-        if expression.operation == "remainder" and not symbols(expression.arguments[1]):
-            return True
-        if expression.operation in ("real part", "imaginary part", "argument"):
-            return True
-        name = expression.arguments[0].name
-        if expression.operation == "abs" and (name.isupper() or name in ("z", "w")):
+        if operation == "abs" and (name.isupper() or name in ("z", "w")):
             return True  # the size of a set, or the modulus of a complex number
-    operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
+    names = {part.operation for part in operations(expression)}
     leaves = (part for part in parts(expression) if not isinstance(part, Apply))
-    if len(symbols(expression)) > 1 and operations <= _LETTER_NAME_OPERATIONS:
+    if len(symbols(expression)) > 1 and names <= _LETTER_NAME_OPERATIONS:
         return not _is_double(expression) and all(isinstance(leaf, Symbol) or leaf == _TWO for leaf in leaves)
-    return operations <= _NAME_OPERATIONS and all(isinstance(leaf, Symbol) for leaf in leaves)
+    return names <= _NAME_OPERATIONS and all(isinstance(leaf, Symbol) for leaf in leaves)
 
 
 def _is_double(expression: Expression) -> bool:

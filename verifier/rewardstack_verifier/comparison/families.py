@@ -28,7 +28,7 @@ from rewardstack_verifier.numbers.tree import (
     substitute,
     symbols,
 )
-from rewardstack_verifier.reading.syntax import Family, NamedSet, Node, Relation, Sequence, SetBuilder, is_expression
+from rewardstack_verifier.reading.syntax import Family, NamedSet, Node, Relation, SetBuilder, is_expression
 
 MAX_MEMBERS = 60
 """Maximum number of values of a family within the common period of two families."""
@@ -119,29 +119,19 @@ def _progressions(node: Node, parameter: str) -> tuple[Progression, ...] | None:
     values = _values(node)
     if values is None:
         return None
-    found: list[Progression] = []
+    found: list[Progression | None] = []
     for value in values:
-        progression = _progression(value, parameter)
-        progressions_of_value = (
-            (progression,)
-            if progression
-            else [_progression(half, parameter) for half in _split_by_parity(value, parameter)]
-        )
-        found += (one for one in progressions_of_value if one is not None)
-        if None in progressions_of_value:
-            return None
-    return tuple(found)
+        whole = _progression(value, parameter)
+        found += [whole] if whole else [_progression(half, parameter) for half in _split_by_parity(value, parameter)]
+    known = tuple(one for one in found if one is not None)
+    return known if len(known) == len(found) else None
 
 
 def _values(node: Node) -> tuple[Expression, ...] | None:
     """Return the values of a node or list, without the names before `=`; None if an item has no value."""
     listed = as_list(node)
     items = expand_signs(listed).items if listed else (node,)
-    values = [
-        item.sides[1] if isinstance(item, Relation) and item.operators == ("=",) else item
-        for item in items
-        if not isinstance(item, Sequence)
-    ]
+    values = [item.sides[1] if isinstance(item, Relation) and item.operators == ("=",) else item for item in items]
     shown = tuple(value for value in values if is_expression(value) and has_value(value))
     return shown if len(shown) == len(items) else None
 

@@ -57,17 +57,11 @@ def equal_bases(answer: Node, reference: Node) -> bool | None:
     found, expected = as_based_number(answer), as_based_number(reference)
     if found and expected:
         return found == expected
-    without_base = reference if found else answer
-    if not is_expression(without_base):
+    plain, with_base = reference if found else answer, found or expected
+    if with_base is None or not is_expression(plain):
         return None
-    with_base = found or expected
-    digits = (
-        isinstance(without_base, Number)
-        and without_base.places is None
-        and with_base is not None
-        and str(without_base.value) == with_base.digits
-    )
-    return digits and (expected is not None or (with_base is not None and with_base.base == 10))
+    is_integer = isinstance(plain, Number) and plain.places is None and str(plain.value) == with_base.digits
+    return is_integer and (expected is not None or with_base.base == 10)
 
 
 def as_congruence(node: Node) -> Congruence | None:

@@ -22,6 +22,7 @@ from rewardstack_verifier.numbers.tree import (
     Symbol,
     difference,
     integer,
+    is_call,
     negative,
     substitute,
     symbols,
@@ -239,10 +240,9 @@ def _half_line(left: Expression, operator: str, right: Expression) -> Reals | No
     name = _bounded_name(left, right)
     if not name:
         return None
-    included = operator in ("<=", ">=")
     if operator.startswith("<"):
-        return Reals(_between(None, right, included), name)
-    return Reals(_between(right, None, included), name)
+        return Reals(Interval(MINUS_INFINITY, False, right, operator == "<="), name)
+    return Reals(Interval(right, operator == ">=", INFINITY, False), name)
 
 
 def _bounded_name(of: Expression, *bounds: Expression) -> str:
@@ -250,8 +250,7 @@ def _bounded_name(of: Expression, *bounds: Expression) -> str:
 
     Only a letter, and a function of letters such as `f(x)`, have a name.
     """
-    is_call = isinstance(of, Apply) and of.operation.startswith("call ")
-    letters = of.arguments if isinstance(of, Apply) and is_call else (of,)
+    letters = of.arguments if is_call(of) else (of,)
     if not all(isinstance(letter, Symbol) for letter in letters) or symbols(of) & symbols(*bounds):
         return ""
     return of.operation if isinstance(of, Apply) else "".join(symbols(of))
@@ -288,16 +287,6 @@ def _segment(sides: list[Expression], operators: tuple[str, ...]) -> Reals | Non
     if not (first.startswith("<") and second.startswith("<") and name):
         return None
     return Reals(Interval(low, first == "<=", high, second == "<="), name)
-
-
-def _between(low: Expression | None, high: Expression | None, included: bool = False) -> Interval:
-    """Return the interval between two bounds; None is minus infinity for `low` and infinity for `high`."""
-    return Interval(
-        MINUS_INFINITY if low is None else low,
-        low is not None and included,
-        INFINITY if high is None else high,
-        high is not None and included,
-    )
 
 
 def _equal_regions(answer: Region, reference: Region) -> bool | None:
@@ -338,7 +327,7 @@ def _group_bounds(bounds: list[Expression], groups: list[list[Expression]]) -> l
     """Group equal bounds, add them to the existing groups, and sort the groups."""
     groups = [list(group) for group in groups]
     for bound in bounds:
-        group = next((group for group in groups if _are_same(bound, group[0])), None)
+        group = next((group for group in groups if _known(equal_values(bound, group[0]))), None)
         if group is None:
             groups.append([bound])
         else:
@@ -346,18 +335,14 @@ def _group_bounds(bounds: list[Expression], groups: list[list[Expression]]) -> l
     return sorted(groups, key=cmp_to_key(_order))
 
 
-def _are_same(one: Expression, other: Expression) -> bool:
-    decided = equal_values(one, other)
+def _known(decided: bool | None) -> bool:
     if decided is None:
         raise _UnorderedError
     return decided
 
 
 def _order(one: list[Expression], other: list[Expression]) -> int:
-    less = is_less(one[0], other[0])
-    if less is None:
-        raise _UnorderedError
-    return -1 if less else 1
+    return -1 if _known(is_less(one[0], other[0])) else 1
 
 
 def _cells(region: Region, place_of_bound: dict[Expression, int], count: int) -> Cells:

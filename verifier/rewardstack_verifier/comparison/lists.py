@@ -8,7 +8,16 @@ from dataclasses import replace
 from rewardstack_verifier.comparison.equations import as_equation, named_values
 from rewardstack_verifier.comparison.values import all_of, any_of
 from rewardstack_verifier.numbers.rational import to_fraction
-from rewardstack_verifier.numbers.tree import Apply, Expression, Symbol, integer, negative, parts, symbols
+from rewardstack_verifier.numbers.tree import (
+    Apply,
+    Expression,
+    Symbol,
+    integer,
+    negative,
+    operations,
+    symbols,
+    transform,
+)
 from rewardstack_verifier.reading.syntax import (
     Combination,
     NamedSet,
@@ -64,7 +73,7 @@ def _integers_between(interval: Node, integers: Node) -> Sequence | None:
 
 def _signs(expression: Expression) -> list[str]:
     """Return the operations `\\pm` and `\\mp` in an expression."""
-    return [part.operation for part in parts(expression) if isinstance(part, Apply) and part.operation in _SIGNS]
+    return [part.operation for part in operations(expression) if part.operation in _SIGNS]
 
 
 def _both_points(point: Sequence) -> Sequence | None:
@@ -214,13 +223,14 @@ def _is_set(node: Node) -> bool:
 
 def _with_sign(expression: Expression, sign_index: int) -> Expression:
     """Return the expression with each `\\pm` or `\\mp` replaced by its upper sign (index 0) or lower sign (index 1)."""
-    if not isinstance(expression, Apply):
-        return expression
-    arguments = tuple(_with_sign(argument, sign_index) for argument in expression.arguments)
-    if expression.operation in _SIGNS:
-        first, second = arguments
-        return Apply("sum", (first, second if _SIGNS[expression.operation][sign_index] > 0 else negative(second)))
-    return Apply(expression.operation, arguments)
+
+    def replace_sign(part: Expression) -> Expression | None:
+        if not isinstance(part, Apply) or part.operation not in _SIGNS:
+            return None
+        first, second = (_with_sign(argument, sign_index) for argument in part.arguments)
+        return Apply("sum", (first, second if _SIGNS[part.operation][sign_index] > 0 else negative(second)))
+
+    return transform(expression, replace_sign)
 
 
 def _is_ordered(list_: Sequence) -> bool:

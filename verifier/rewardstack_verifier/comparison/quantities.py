@@ -40,15 +40,12 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
     Known units are converted; an ambiguous unit matches in any of its meanings. An unknown unit counts as a noun, and
     nouns are not compared.
     """
-    if (
-        isinstance(answer, Total)
-        and isinstance(reference, Total)
-        and len(answer.quantities) == len(reference.quantities)
-    ):
-        parts = all_of(map(equal_quantities, answer.quantities, reference.quantities))
-        if parts or not (_as_measured(answer) and _as_measured(reference)):
-            return parts
     one, other = _as_measured(answer), _as_measured(reference)
+    if isinstance(answer, Total) and isinstance(reference, Total):
+        are_as_many = len(answer.quantities) == len(reference.quantities)
+        in_parts = are_as_many and all_of(map(equal_quantities, answer.quantities, reference.quantities))
+        if in_parts or (are_as_many and not (one and other)):
+            return in_parts
     if one is None or other is None or not _have_same_words(answer, reference):
         return False
     (value, meanings), (asked, expected) = one, other
@@ -211,11 +208,8 @@ def _add_quantities(quantities: tuple[Quantity, ...]) -> Measured | None:
     The result is None if their dimensions differ, or if a unit is not smaller than the previous one.
     """
     for first in quantities[0].meanings:
-        sizes = [
-            next((unit.size for unit in one.meanings if unit.dimensions == first.dimensions), None)
-            for one in quantities
-        ]
-        found = [size for size in sizes if size is not None]
+        sizes = ([unit.size for unit in one.meanings if unit.dimensions == first.dimensions] for one in quantities)
+        found = [size[0] for size in sizes if size]
         if len(found) == len(quantities) and found == sorted({*found}, reverse=True):
             addends = (scale(one.value, size / first.size) for one, size in zip(quantities, found, strict=True))
             return simplify(Apply("sum", tuple(addends))), (first,)

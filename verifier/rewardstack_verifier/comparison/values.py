@@ -6,11 +6,11 @@ or without percent signs, and infinite sums term by term.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TypeGuard
 
-from rewardstack_verifier.comparison.constants import arbitrary_constants, equal_families, have_other_constants
+from rewardstack_verifier.comparison.constants import equal_families, have_constants
 from rewardstack_verifier.comparison.decimals import Decimal, current_tolerance, max_distance
 from rewardstack_verifier.numbers.equality import is_closer_than, is_within, same
 from rewardstack_verifier.numbers.functions import TRIGONOMETRIC
@@ -23,16 +23,21 @@ from rewardstack_verifier.numbers.tree import (
     Number,
     Symbol,
     integer,
+    is_call,
     negative,
+    operations,
     parts,
     substitute,
     symbols,
+    transform,
 )
 from rewardstack_verifier.tracing import UNDECIDED, trace
 
 _WITHOUT_VALUE = frozenset(("percent", "plus or minus", "minus or plus", "subscript"))
-_INFINITIES = (Constant("infinity"), negative(Constant("infinity")))
-_HALF_TURN = integer(180)
+_INFINITY = Constant("infinity")
+_INFINITIES = (_INFINITY, negative(_INFINITY))
+_RADIANS = Apply("quotient", (Constant("pi"), integer(180)))
+"""A degree."""
 _INDEX = Symbol("n")
 """Symbol for the number of a term, from 0. In terms such as `n!` or `(-1)^n`, it has only integer values."""
 
@@ -67,9 +72,7 @@ def _equal_expressions(answer: Expression, reference: Expression) -> bool:
     if answer == reference:
         return True
     decided = same(answer, reference)
-    if not decided and (
-        arbitrary_constants(answer) or arbitrary_constants(reference) or have_other_constants(answer, reference)
-    ):
+    if not decided and have_constants(answer, reference):
         decided = equal_families(answer, reference)
     if decided is None:
         trace(UNDECIDED)
@@ -86,17 +89,16 @@ def has_value(expression: Expression) -> bool:
     It has no such value if it contains infinity, a percent sign, `\\pm`, a number with a base, a function such as
     `f(x)`, or a degree sign outside of trigonometric functions.
     """
-    for part in parts(expression):
-        if part == Constant("infinity"):
-            return False
-        if isinstance(part, Apply) and part.operation in _WITHOUT_VALUE:
-            return False
-    return not has_calls(expression) and not has_degree_signs(expression)
+    if _INFINITY in parts(expression) or any(
+        part.operation in _WITHOUT_VALUE or is_call(part) for part in operations(expression)
+    ):
+        return False
+    return not has_degree_signs(expression)
 
 
 def has_calls(expression: Expression) -> bool:
     """Return whether an expression contains a function named by a letter: `f(7) - 1`."""
-    return any(isinstance(part, Apply) and part.operation.startswith("call ") for part in parts(expression))
+    return any(map(is_call, operations(expression)))
 
 
 def _decimal(expression: Expression) -> Decimal | None:
@@ -148,21 +150,23 @@ def equal_in_radians(answer: Expression, reference: Expression) -> bool | None:
 
 def _strip_degree_signs(expression: Expression) -> Expression:
     """Return the expression without degree signs."""
-    if not isinstance(expression, Apply) or expression.operation in TRIGONOMETRIC:
-        return expression
-    if expression.operation == "degree":
-        return expression.arguments[0]
-    return Apply(expression.operation, tuple(map(_strip_degree_signs, expression.arguments)))
+    return _replace_degrees(expression, lambda angle: angle)
 
 
 def _to_radians(expression: Expression) -> Expression:
     """Return the expression with degrees converted to radians."""
-    if not isinstance(expression, Apply) or expression.operation in TRIGONOMETRIC:
-        return expression
-    arguments = tuple(map(_to_radians, expression.arguments))
-    if expression.operation == "degree":
-        return Apply("product", (*arguments, Apply("quotient", (Constant("pi"), _HALF_TURN))))
-    return Apply(expression.operation, arguments)
+    return _replace_degrees(expression, lambda angle: Apply("product", (angle, _RADIANS)))
+
+
+def _replace_degrees(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """Return the expression with each angle in degrees replaced, except in trigonometric functions."""
+
+    def replace(part: Expression) -> Expression | None:
+        if isinstance(part, Apply) and part.operation == "degree":
+            return change(part.arguments[0])
+        return part if isinstance(part, Apply) and part.operation in TRIGONOMETRIC else None
+
+    return transform(expression, replace)
 
 
 def as_percentage(node: object) -> Expression | None:
@@ -186,13 +190,12 @@ def _equal_percentages(answer: Expression, reference: Expression) -> bool | None
     if answer_percent is not None and reference_percent is not None:
         return equal_values(answer_percent, reference_percent)
     percent, bare = (answer_percent, reference) if answer_percent is not None else (reference_percent, answer)
-    fraction, percent_value = to_fraction(bare), to_fraction(percent) if percent is not None else None
     if percent is None:
         return False
+    fraction, percent_value = to_fraction(bare), to_fraction(percent)
     if fraction is None or percent_value is None:
         percent = Apply("quotient", (percent, Number(Fraction(100))))
-        return equal_values(percent, reference) if answer_percent is not None else equal_values(bare, percent)
-    if abs(fraction) <= 1:
+    elif abs(fraction) <= 1:
         percent = scale(percent, Fraction(1, 100))
     elif reference_percent is not None and percent_value > 100 and fraction * 100 == percent_value:
         return True
@@ -217,11 +220,7 @@ def simplify(expression: Expression) -> Expression:
 
 def _is_infinite_series(expression: Expression) -> TypeGuard[Apply]:
     """Return whether an expression is an infinite sum or product."""
-    return (
-        isinstance(expression, Apply)
-        and expression.operation in OVER_INDEX
-        and expression.arguments[3] == Constant("infinity")
-    )
+    return isinstance(expression, Apply) and expression.operation in OVER_INDEX and expression.arguments[3] == _INFINITY
 
 
 def _equal_series(answer: Apply, reference: Apply) -> bool | None:

@@ -1,15 +1,31 @@
-"""Find the components of points and vectors, `\\langle 1, 2\\rangle`, and remove names: `(x, y) = (1, 2)`."""
+"""Compare points, vectors and lines: components, names such as `(x, y) = (1, 2)`, and lines in parametric form."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
+from operator import itemgetter
+from typing import NamedTuple
 
 from rewardstack_verifier.comparison.equations import as_equation, named_values
+from rewardstack_verifier.comparison.values import all_of
 from rewardstack_verifier.lexicon.phrases import NO_POINTS
 from rewardstack_verifier.numbers.equality import same, substitute_all
-from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Number, Symbol, integer, symbols
+from rewardstack_verifier.numbers.tree import (
+    Apply,
+    Constant,
+    Expression,
+    Number,
+    Symbol,
+    difference,
+    integer,
+    substitute,
+    symbols,
+    transform,
+)
 from rewardstack_verifier.reading.syntax import (
     Combination,
+    Family,
     Matrix,
     NamedSet,
     Node,
@@ -21,6 +37,10 @@ from rewardstack_verifier.reading.syntax import (
 
 _NO_POINTS = frozenset(NO_POINTS.split())
 _UNITS = ("hat i", "hat j", "hat k")
+_WITH_HAT: dict[Expression, Symbol] = {
+    of(unit[-1]): Symbol(unit) for unit in _UNITS for of in ((Constant, Symbol) if unit == "hat i" else (Symbol,))
+}
+_PARAMETERS = frozenset(("t", "s", "r", "u", "lambda", "mu", "tau"))
 
 
 def as_components(node: Node) -> tuple[Node, ...] | None:
@@ -53,13 +73,7 @@ def _unit_vector_components(expression: Expression) -> tuple[Node, ...] | None:
 
 def _rename_unit_vectors(expression: Expression) -> Expression:
     """Return the expression with the unit vectors `i`, `j` and `k` renamed to `hat i`, `hat j` and `hat k`."""
-    if isinstance(expression, Apply):
-        return Apply(expression.operation, tuple(map(_rename_unit_vectors, expression.arguments)))
-    if expression == Constant("i"):
-        return Symbol("hat i")
-    if isinstance(expression, Symbol) and expression.name in ("i", "j", "k"):
-        return Symbol(f"hat {expression.name[-1]}")
-    return expression
+    return transform(expression, lambda part: None if isinstance(part, Apply) else _WITH_HAT.get(part))
 
 
 def strip_names(answer: Node, reference: Node) -> tuple[Node, Node]:
@@ -123,12 +137,12 @@ def _sort_coordinates(node: Node, names: tuple[str, ...]) -> Node:
     if not isinstance(node, Sequence):
         return node
     if node.opening == "(" and len(node.items) == len(names):
-        by_name = sorted(zip(names, node.items, strict=True), key=_get_name)
+        by_name = sorted(zip(names, node.items, strict=True), key=itemgetter(0))
         return replace(node, items=tuple(item for _, item in by_name))
     named = named_values(node)
     if named:
         return replace(
-            node, items=tuple(Relation(("=",), (Symbol(one), of)) for one, of in sorted(named, key=_get_name))
+            node, items=tuple(Relation(("=",), (Symbol(one), of)) for one, of in sorted(named, key=itemgetter(0)))
         )
     own = _coordinate_names(node) or names
     return replace(node, items=tuple(_sort_coordinates(item, own) for item in node.items))
@@ -171,10 +185,6 @@ def _is_condition(node: Node) -> bool:
     return isinstance(node, Relation) and not {*node.operators} <= {"=", "in"}
 
 
-def _get_name(named: tuple[str, object]) -> str:
-    return named[0]
-
-
 def _is_name(node: Node) -> bool:
     """Return whether a node is the name of a point, `(x, y)`: letters in parentheses."""
     return is_point(node) and all(isinstance(item, Symbol) for item in node.items)
@@ -182,3 +192,50 @@ def _is_name(node: Node) -> bool:
 
 def _is_point_or_list(node: Node) -> bool:
     return isinstance(node, Sequence) and node.opening in ("(", "[", "{", "<")
+
+
+class Line(NamedTuple):
+    """A point of a line, its direction, and its parameter; `is_declared` says that this is any real number."""
+
+    point: tuple[Expression, ...]
+    direction: tuple[Expression, ...]
+    parameter: str
+    is_declared: bool
+
+
+def as_line(node: Node) -> Line | None:
+    """Return a point or coordinates with a linear parameter as a line; None for other nodes."""
+    if isinstance(node, Family):
+        line = as_line(node.of)
+        is_declared = node.domain == "R" and line is not None and line.parameter == node.parameter
+        return line._replace(is_declared=True) if line and is_declared else None
+    if isinstance(node, Relation) and node.operators == ("=",):
+        return as_line(node.sides[1])
+    if is_expression(node):
+        return None
+    named = named_values(node) if isinstance(node, Sequence) else None
+    values = tuple(value for _, value in named) if named else as_components(node) or ()
+    parts = tuple(value for value in values if is_expression(value))
+    letters = symbols(*parts)
+    parameter = next(iter(letters), "")
+    if len(parts) < max(len(values), 2) or len(letters) != 1 or parameter not in _PARAMETERS:
+        return None
+    point, first, second = (tuple(substitute(part, parameter, integer(at)) for part in parts) for at in range(3))
+    direction = tuple(map(difference, first, point))
+    is_linear = all(map(same, direction, map(difference, second, first)))
+    return Line(point, direction, parameter, False) if is_linear else None
+
+
+def equal_lines(answer: Line, reference: Line) -> bool | None:
+    """Return whether two lines are equal. An undeclared parameter that is the same is the time."""
+    if len(answer.point) != len(reference.point):
+        return False
+    if answer.parameter == reference.parameter and not (answer.is_declared or reference.is_declared):
+        return all_of(map(same, answer.point + answer.direction, reference.point + reference.direction))
+    between = tuple(map(difference, answer.point, reference.point))
+    return _are_parallel(answer.direction, reference.direction) and _are_parallel(between, reference.direction)
+
+
+def _are_parallel(one: tuple[Expression, ...], other: tuple[Expression, ...]) -> bool | None:
+    pairs = combinations(zip(one, other, strict=True), 2)
+    return all_of(same(Apply("product", (a, d)), Apply("product", (b, c))) for (a, b), (c, d) in pairs)

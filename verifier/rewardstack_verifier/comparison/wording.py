@@ -7,17 +7,7 @@ from dataclasses import replace
 from typing import get_args
 
 from rewardstack_verifier.numbers.tree import Expression, Number
-from rewardstack_verifier.reading.syntax import (
-    Choice,
-    Date,
-    NamedSet,
-    Node,
-    Quantity,
-    Remark,
-    Time,
-    Total,
-    Words,
-)
+from rewardstack_verifier.reading.syntax import Choice, Date, NamedSet, Node, Quantity, Remark, Time, Total, Words
 
 _VALUES = (*get_args(Expression), Quantity, Total, Words, Choice, Time, Date)
 _NO_SOLUTION = (Words("no solution"), Words("no real solution"), NamedSet("empty"))

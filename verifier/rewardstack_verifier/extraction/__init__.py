@@ -2,6 +2,5 @@
 
 Only the visible text is searched (`visible_text`). The answer is the first of these that exists: the last `\\boxed`
 (`boxes`) or `<answer>` tag; the last `####` line; an announced answer (`announcements`); the whole response, if it is
-only an answer (`bare_answers`); in `flexible` mode, the last formula or number (`expressions`). `choices` finds the
-letter of an option.
+only an answer; in `flexible` mode, the last formula or number (`expressions`). `choices` finds the letter of an option.
 """

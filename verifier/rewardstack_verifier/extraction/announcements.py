@@ -5,18 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rewardstack_verifier.extraction.bare_answers import bare_answer
 from rewardstack_verifier.extraction.denials import is_denied_before, is_denied_later, is_withdrawn
 from rewardstack_verifier.extraction.expressions import (
     FORMULA,
     NUMBER,
+    bare_answer,
     find_last_expression,
     last_match,
     read_formulas,
     read_unit,
 )
-from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CHOOSING_WORDS, CONNECTIVES
+from rewardstack_verifier.lexicon.announcements import (
+    ANNOUNCEMENTS,
+    CHOOSING_WORDS,
+    CONNECTIVES,
+    ENGLISH_NOUNS,
+    ENGLISH_WORDS,
+)
 from rewardstack_verifier.lexicon.calendar import MONTHS
+from rewardstack_verifier.lexicon.denials import HEDGES, JOINS, OTHER_THAN_ANSWER
 
 MAX_VALUE = 200
 """Maximum characters of an announced answer that is not a formula."""
@@ -32,7 +39,6 @@ _UNSPACED = "|".join(
     for one in ANNOUNCEMENTS.values()
     if not one.spaced
 )
-_NOUN = r"answers?|verdict|ans(?=:)|(?:correct|right|best|final)\s(?:option|choice|selection)(?:\sletter)?"
 _VERB = (
     r"(?:(?:is|was)\s(?:found|computed|calculated|determined)\s(?:as|to\sbe)|is|are|was|equals|(?:comes?|works?)\s(?:out\s)?(?:to|as)|turns\sout\sto\sbe"
     r"|(?:will|would|must|should|has\sto)\sbe)\b(?!\s?n[o']t\b)"
@@ -40,7 +46,7 @@ _VERB = (
 _QUESTION_PART = r"(?:\$[^$\n]{1,60}\$|\\\([^()\n]{1,60}\\\)|[^.:=\n$\\]|\.(?=\d))"
 """A pattern for one character or formula of a question that a phrase contains: "the answer to $2 + 3$ is"."""
 ENGLISH = (
-    rf"(?<![^\W_])(?:{_NOUN})(?![^\W_])(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
+    rf"(?<![^\W_])(?:{ENGLISH_NOUNS})(?![^\W_])(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
     rf"(?:(?:\s(?:to|for|of)\s{_QUESTION_PART}{{1,80}}?)?[\s*_\"']{{0,4}}"
     rf"(?:\b{_VERB}|[:\uff1a\u2192]|=(?!=)|[-\u2013\u2014](?=\s))"
     r"|[\s*_\"']{0,4}(?=\$|\\[\[(]))"
@@ -55,14 +61,14 @@ PHRASE = re.compile(rf"(?:{ENGLISH}|{FOREIGN})[\s*_:\uff1a}}\"'`>]*", re.IGNOREC
 """A phrase that announces an answer, with the signs after it."""
 _NOUNS = sorted(
     {
-        *("answer", "ans.", "ans:", "final:", "verdict", "option", "choice", "selection", "result", "solution"),
+        *ENGLISH_WORDS.split("|"),
         *(noun.lower() for one in ANNOUNCEMENTS.values() for noun in one.nouns.split("|") if noun),
         *CHOOSING_WORDS.split("|"),
     }
 )
 _PHRASE_WORDS = tuple(noun for noun in _NOUNS if not any(noun.startswith(one) for one in _NOUNS if one != noun))
 """Lower-case words. Each phrase that announces an answer contains at least one of them."""
-_BEFORE_WORD = re.compile(r"(?:(?:correct|right|best|final)\s|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?)\Z")
+_BEFORE_WORD = re.compile(r"(?:(?:correct|right|best|final|true)\s|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?)\Z")
 """The beginning of a phrase before one of `_PHRASE_WORDS`: "correct " in "correct option"."""
 _MAX_BEFORE_WORD = 13
 """Maximum number of characters before a word to search for `_BEFORE_WORD`."""
@@ -120,22 +126,14 @@ _STRESS = re.compile(r"\*\*|__|`")
 _LETTER = re.compile(r"\(?[A-J]\)(?=\s)|[A-J](?=[.:,]\s)")
 _TO_NEXT_NUMBER = re.compile(r"(?P<between>[^\d]*)\d")
 _WORD = re.compile(r"\s\(?[A-Za-z]{2,}")
-_HEDGE = (
-    r"or|also|else|otherwise|may|might|could|possibl[ey]|if|maybe|perhaps|alternatively|as well|unless|vs|versus"
-    r"|oder|ou|o|или|或"
-)
-_HEDGES = re.compile(rf"\b(?:{_HEDGE})\b", re.IGNORECASE)
-_JOINS = rf"{_HEDGE}|and|of(?=\s\Z)|to|but|by|times|plus|minus|more|less|than|out|und|et|y|e|и"
+_HEDGED_BY = re.compile(rf"\b(?:{HEDGES})\b", re.IGNORECASE)
+_JOINS = f"{HEDGES}|{JOINS}"
 _MONTHS = "|".join(row.replace(" ", "|") for row in MONTHS.values())
 _JOINER = re.compile(rf"\b(?:{_JOINS}|{_MONTHS})\b", re.IGNORECASE)
 """Words that join a value to another value, and months, which join a day to a year."""
 _CONTINUES = re.compile(rf"[\d$\\=+*/|&<>%^~-]|\b(?:{_JOINS}|doubled|halved|squared|cubed)\b", re.IGNORECASE)
 """Text after a formula, if it shows that the formula is only a part of the answer: "+ 3", "squared"."""
-_NOT_THE_ANSWER = re.compile(
-    r"\b(?:than|at\s(?:most|least)|no|not|other|depends|but|near|far|unknown|undefined|between|hard|impossible|cannot|never"
-    r"|neither|nicht|keine?|pas|non|nunca|jamais|não|не)\b|n['\u2019]t\b|[不没無无]",
-    re.IGNORECASE,
-)
+_NOT_THE_ANSWER = re.compile(OTHER_THAN_ANSWER, re.IGNORECASE)
 """Words in a sentence whose formula or number is not the answer: "not", "more than"."""
 _WORD_BEFORE_NUMBER = re.compile(r"(?<![\w\\])(?![A-Z])[^\W\d_]{2,}[^\d]*\d")
 """A word before a number, unless the word is a name, as in "Apollo 11"."""
@@ -243,7 +241,7 @@ def _read_sentence(sentence: str) -> str | None:
     if _LETTER.match(sentence):
         return sentence[:MAX_VALUE]
     aside = _ASIDE.search(sentence)
-    if aside is not None and _HEDGES.search(aside.group()):
+    if aside is not None and _HEDGED_BY.search(aside.group()):
         return None
     sentence = _COPULA.sub("", sentence[: aside.start()] if aside else sentence).strip(" ,;")
     if _UNSPACED_AFTER.search(sentence):
@@ -266,7 +264,7 @@ def find_number_in_sentence(sentence: str) -> str | None:
     """
     if "\\" in sentence or bare_answer(sentence) is not None or not _WORD_BEFORE_NUMBER.search(sentence):
         return None
-    return None if _NOT_THE_ANSWER.search(sentence) or _HEDGES.search(sentence) else find_last_expression(sentence)
+    return None if _NOT_THE_ANSWER.search(sentence) or _HEDGED_BY.search(sentence) else find_last_expression(sentence)
 
 
 def _read_inner_formula(sentence: str, start: int) -> str | None:
@@ -284,7 +282,7 @@ def _ends_answer(text: str, start: int) -> bool:
         return False
     rest = text[start : end.start() if end else None]
     aside = _ASIDE.search(rest)
-    if aside is not None and _HEDGES.search(aside.group()):
+    if aside is not None and _HEDGED_BY.search(aside.group()):
         return False
     return _CONTINUES.search(rest[: aside.start()] if aside else rest) is None
 
@@ -292,6 +290,5 @@ def _ends_answer(text: str, start: int) -> bool:
 def _is_followed_by_prose(sentence: str, end: int) -> bool:
     """Return whether prose with another number follows a number: "5 (see above for 6)"."""
     after = _TO_NEXT_NUMBER.match(sentence, end)
-    if after is None:
-        return False
-    return _WORD.search(after["between"]) is not None and _JOINER.search(after["between"]) is None
+    between = after["between"] if after else ""
+    return _WORD.search(between) is not None and _JOINER.search(between) is None

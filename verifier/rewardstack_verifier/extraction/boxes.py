@@ -177,12 +177,8 @@ def _with_suffix(content: str, text: str, box: Box) -> str:
     if suffix is not None and not suffix["factor"]:
         return f"{content} \\text{{ {clean_unit(suffix)}}}"
     continuation = _CONTINUATION.match(text, box.end)
-    if (
-        continuation is None
-        or _NO_VALUE.fullmatch(content)
-        or not _is_complete(text[box.end : continuation.end()])
-        or not _is_in_formula(text, box.start)
-    ):
+    is_value = continuation is not None and not _NO_VALUE.fullmatch(content) and _is_in_formula(text, box.start)
+    if continuation is None or not is_value or not _is_complete(text[box.end : continuation.end()]):
         return content if suffix is None else f"{content} {suffix['factor']}"
     tail = continuation["tail"]
     is_term = tail.startswith(("+", "-")) or "=" in content or not _OPERATOR.search(content)

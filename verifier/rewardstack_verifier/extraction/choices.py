@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 
 from rewardstack_verifier.extraction.announcements import HEDGED, are_joined, find_announcements
-from rewardstack_verifier.extraction.bare_answers import bare_answer
 from rewardstack_verifier.extraction.boxes import Box, read_box_content
 from rewardstack_verifier.extraction.denials import drop_contrasts, is_denied_before, is_denied_behind, is_withdrawn
-from rewardstack_verifier.extraction.expressions import last_match
+from rewardstack_verifier.extraction.expressions import bare_answer, last_match
 from rewardstack_verifier.extraction.extract import (
     FLEXIBLE,
     STANDARD,
@@ -25,10 +24,12 @@ from rewardstack_verifier.extraction.extract import (
     find_tag_or_box,
 )
 from rewardstack_verifier.extraction.visible_text import get_visible_text
-from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CONNECTIVES
+from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, ANSWER_WORDS, CONNECTIVES
 from rewardstack_verifier.lexicon.denials import NEGATIONS
 from rewardstack_verifier.transcript import split_reasoning
 
+LETTERS = "ABCDEFGHIJ"
+"""Letters of options."""
 _OPENING = (
     r"(?:[\s*_`$(\[{\"'“「~>]|\\[(\[ ,;]|\\(?:boxed|fbox|(?:text|math)[a-z]{2}|text|bf|rm|displaystyle|underline)\b\s?"
     r"|\\(?:text)?color\{\w{1,12}\}){0,8}"
@@ -49,8 +50,7 @@ _LEAD_IN = re.compile(
 )
 """Words between a phrase that announces an answer and the letter: "therefore option"."""
 _CHOOSES = re.compile(
-    rf"\b{_words('choosing', spaced=True)}\b[\s:*_]*|{_words('choosing', spaced=False)}[\s:\uff1a]*",
-    re.IGNORECASE,
+    rf"\b{_words('choosing', spaced=True)}\b[\s:*_]*|{_words('choosing', spaced=False)}[\s:\uff1a]*", re.IGNORECASE
 )
 _LETTER = re.compile(rf"(?P<opening>{_OPENING})(?P<letter>[A-Ja-j])")
 _CLOSING = re.compile(r"[)\]}*_`$\"'”」]|\\[)\]]")
@@ -65,20 +65,27 @@ _AFTER_WORD = re.compile(
 _LINE_END = re.compile(r"[.)]?[\s*_`$]*(?:$|\n|<)")
 _JOINT = re.compile(
     r"\s{0,2}\(?(?:<\w{1,20}>\s?)?(?:,\s?(?:and|or)\b|[.;,]?\s?alternatively,?(?=\s)|[,/&、]|和|或"
-    r"|\b(?:and|or|as well as|oder|und|ou|et|(?-i:y|e))\b)"
-    r"\s{0,2}(?:(?:maybe|perhaps|possibly|option|choice)\s)?"
+    r"|\b(?:and|or|as well as|oder|und|ou|et|или|(?-i:y|e|o|и))\b)"
+    r"\s{0,2}(?:(?:maybe|perhaps|possibly|option|choice|the|die|la|le)\s)?"
     r"|[ ;]{0,3}(?=(?:\(?[A-HJ]\)?[ ;.]{0,3}){1,9}(?:\Z|\n))",
     re.IGNORECASE,
 )
 """Text between two letters of an answer: a word or sign ("A or B"), or ` ` or `;` if only letters follow ("A B C")."""
+_EITHER = re.compile(r"\b(?:or|oder|ou|o|или|alternatively|maybe|perhaps|possibly)\b|[/或]", re.IGNORECASE)
+"""A word or sign of `_JOINT` that does not choose both letters."""
+ADJACENT = re.compile(r"(?<![A-Za-z0-9_\\])(?=[A-J]{2})A?B?C?D?E?F?G?H?I?J?(?![A-Za-z0-9_])")
+"""Adjacent letters in alphabetical order: `ACD`."""
 _ALSO = re.compile(r"[\s$)]{0,4}(?:and|&)(?=[\s$(\\]{1,4}(?:option\s|choice\s)?\(?[A-J][\s)$.]{0,4}(?:\Z|\n))")
 """The word "and" after a box, if the rest of the line is only another letter."""
+_LISTED = r"(?<![\w\\])[A-J][)*]{0,3}"
+_AND = r"(?:and|und|et|y|e|и)"
 _IS_CORRECT = re.compile(
-    r"(?P<letter>[A-J])(?<![A-Za-z0-9_\u00c0-\u04ff].)(?<![\\-].)(?<![A-Za-z]['\u2019].)(?:[).*_\]'\"]|\\[)\]]){0,4}"
+    rf"(?P<letter>(?:(?:{_LISTED}, [(*]{{0,3}})*{_LISTED},? {_AND} [(*]{{0,3}}|(?:{_LISTED}[、和与])+)?[A-J])"
+    r"(?<![A-Za-z0-9_\u00c0-\u04ff].)(?<![\\-].)(?<![A-Za-z]['\u2019].)(?:[).*_\]'\"]|\\[)\]]){0,4}"
     rf"(?:(?:,\s[^,.\n]{{1,120}},)?(?:\s[^\s,.\n]{{1,20}}){{0,4}}?\s{_words('right', spaced=True)}"
     rf"|\s?{_words('right', spaced=False)})"
 )
-"""A letter that the text calls correct: "B is the correct answer"."""
+"""A letter, or several, that the text calls correct: "B is the correct answer", "A and C are correct"."""
 _LONE = re.compile(
     rf"\s*(?:(?:so|thus|hence|therefore)[,:]?\s)?(?:(?:option|choice)\s)?{_OPENING}(?P<letter>[A-J])"
     r"(?:[.:]?[)\]}*_`$.\"'”」\s]|\\[)\]]){0,8}",
@@ -102,11 +109,7 @@ _ALONE = re.compile(r"(?:(?<=[;:,./(\n])\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Z
 """A further letter of a list, after a sign or a word such as "or"."""
 _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
 """Words or digits after the first letter. They are the text of the option, so further letters in it are no answers."""
-_ANSWER_WORD = re.compile(
-    r"\w{0,4}\s?(?:\w{1,12}\s)?(?:answer|option|choice|antwort|wahl|réponse|option|opción|respuesta|opção|resposta|alternativa"
-    r"|risposta|opzione|ответ|вариант|答案|选项|選項)",
-    re.IGNORECASE,
-)
+_ANSWER_WORD = re.compile(rf"\w{{0,4}}\s?(?:\w{{1,12}}\s)?(?:{ANSWER_WORDS})", re.IGNORECASE)
 """Text after a match of `_IS_CORRECT`, if it says that the letter is the answer, not only that it is correct."""
 _LAST = re.compile(
     r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*"
@@ -121,12 +124,15 @@ FULL_WIDTH: dict[int, str] = (
 """Full-width letters and signs of Chinese typography, with their ASCII equivalents."""
 
 
-def chosen_letters(response: str, mode: str = STANDARD) -> str:
-    """Return the letters of the answer: several if it is ambiguous, an empty string if there is no answer.
+def chosen_letters(response: str, mode: str = STANDARD, *, several: bool = False) -> str:
+    """Return the letters of the answer, `AC` for "A and C"; an empty string if there is no answer.
+
+    Alternatives are separated by a slash: `A/C` for "A or C", and for two lines "A. Paris" and "C. Rome".
 
     Args:
         response: text of the response.
         mode: `strict`, `standard` or `flexible`.
+        several: whether several options may be right, so that adjacent letters, "ACD", are read.
 
     Raises:
         ValueError: `mode` is unknown.
@@ -136,6 +142,7 @@ def chosen_letters(response: str, mode: str = STANDARD) -> str:
     check_text("response", response)
     text = get_visible_text(response)
     text = text if text.isascii() else text.translate(FULL_WIDTH)
+    text = ADJACENT.sub(lambda letters: " and ".join(letters[0]), text) if several else text
     thought, reply = split_reasoning(text)
     return _find_letters(reply if reply.strip() else thought, mode)
 
@@ -149,9 +156,9 @@ def _find_letters(text: str, mode: str) -> str:
     if stated_letters is not None:
         return stated_letters
     lines = text.strip("` \t\r\n").rsplit("\n", 1)
-    letters_of_line = _letters_at(lines[-1].strip(), 0)[0]
-    if len(letters_of_line) > 1:
-        return letters_of_line
+    letters, end = _letters_at(line := lines[-1].strip(), 0)
+    if len(letters) > 1:
+        return "" if line.startswith("?", end) or is_withdrawn(line, end) else letters
     lone = _LONE.fullmatch(lines[-1])
     if lone and (lone["letter"].isupper() or len(lines) == 1):
         return lone["letter"].upper()
@@ -161,7 +168,7 @@ def _find_letters(text: str, mode: str) -> str:
     marks = {_letter_of(match) for match in _MARK.finditer(text) if not _is_denied(text, match.start(), match.end())}
     last = last_match(_LAST.finditer(text)) if mode == FLEXIBLE and len(marks) != 1 else None
     last = None if last and _is_denied(text, last.start(), last.end()) else last
-    return _letter_of(last) if last else "".join(sorted(marks))
+    return _letter_of(last) if last else "/".join(sorted(marks))
 
 
 def _letter_of(match: re.Match[str]) -> str:
@@ -187,14 +194,16 @@ def _boxed_letters(text: str, box: Box) -> str:
     letters = _leading_letters(read_box_content(text, box) or "")
     joint = HEDGED.match(text, box.end) or _ALSO.match(text, box.end)
     beside = _announced_at(text, joint.end())[0] if letters and joint else ""
-    return "".join(dict.fromkeys(letters + beside))
+    return "".join(dict.fromkeys(letters + "/" * bool(beside and HEDGED.match(text, box.end)) + beside))
 
 
 def _leading_letters(text: str) -> str:
     """Return the first letter of the text in a tag, box or `####` line, and the letters that are listed after it."""
     letters, end = _announced_at(text, 0)
     others = {_letter_of(match) for match in _ALONE.finditer(text, end)} - {*letters}
-    return letters + "".join(sorted(others)) if letters and not _PROSE.search(text, end) else letters
+    if not letters or _PROSE.search(text, end):
+        return letters
+    return ("/" if _EITHER.search(text, end) else "").join((letters, *sorted(others)))
 
 
 def _announced_at(text: str, position: int) -> tuple[str, int]:
@@ -228,12 +237,9 @@ def _stated_letters(text: str, *, is_chosen: bool = False) -> str | None:
         letters, end = _letters_of_phrase(text, phrase)
         if not letters or text.startswith("?", end):
             continue
-        if (
-            NEGATIONS & {*phrase.group().split()}
-            or is_denied_before(text, phrase.start())
-            or is_denied_behind(text, end)
-        ):
-            denied |= {*letters}
+        is_denied = is_denied_before(text, phrase.start()) or is_denied_behind(text, end)
+        if is_denied or NEGATIONS & {*phrase.group().split()}:
+            denied |= {*letters} - {"/"}
         elif is_withdrawn(text, end) or denied & {*letters}:
             return ""
         elif phrase.re is not _IS_CORRECT or "answer" in phrase.group() or _ANSWER_WORD.match(text, end):
@@ -245,7 +251,8 @@ def _stated_letters(text: str, *, is_chosen: bool = False) -> str | None:
 
 def _letters_of_phrase(text: str, phrase: re.Match[str]) -> tuple[str, int]:
     """Return the letters that a phrase states, and where they end."""
-    return (phrase["letter"], phrase.end()) if phrase.re is _IS_CORRECT else _announced_at(text, phrase.end())
+    letters = "".join(letter for letter in phrase["letter"] if letter in LETTERS) if phrase.re is _IS_CORRECT else ""
+    return (letters, phrase.end()) if letters else _announced_at(text, phrase.end())
 
 
 def _is_denied(text: str, start: int, end: int) -> bool:
@@ -253,19 +260,16 @@ def _is_denied(text: str, start: int, end: int) -> bool:
 
 
 def _letters_at(text: str, position: int) -> tuple[str, int]:
-    """Return the letter at a position, or two different letters that are joined ("A or B"), and where they end."""
-    letters, end = "", position
-    while len(letters) < 2:
-        match = _LETTER.match(text, position)
-        if match is None or not _stands_alone(text, match):
-            break
-        letters += match["letter"].upper() if match["letter"].upper() not in letters else ""
+    """Return the letters at a position that are joined ("A or B"), and where they end."""
+    letters, start, end = list[str](), position, position
+    while (match := _LETTER.match(text, position)) and _stands_alone(text, match):
+        letters.append(match["letter"].upper())
         end = _match_end(_CLOSINGS, text, match.end())
         joint = _JOINT.match(text, end)
         if joint is None:
             break
         position = joint.end()
-    return letters, end
+    return ("/" if _EITHER.search(text, start, end) else "").join(dict.fromkeys(letters)), end
 
 
 def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
@@ -282,4 +286,12 @@ def _stands_alone(text: str, match: re.Match[str]) -> bool:
         return False
     if letter.islower():
         return _LINE_END.match(text, end) is not None and (letter not in "ai" or text[end : end + 1] in (".", ")"))
-    return letter not in "AI" or _AFTER_WORD.match(text, end) is not None
+    return letter not in "AI" or _AFTER_WORD.match(text, end) is not None or _is_listed(text, end)
+
+
+def _is_listed(text: str, end: int) -> bool:
+    """Return whether a joint and another capital letter follow the letter that ends at a position: "A et C"."""
+    joint = _JOINT.match(text, _match_end(_CLOSINGS, text, end))
+    following = _LETTER.match(text, joint.end()) if joint else None
+    is_capital = following is not None and following["letter"].isupper()
+    return following is not None and is_capital and not _ATTACHED.match(text, following.end())

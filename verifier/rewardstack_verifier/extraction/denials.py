@@ -16,12 +16,10 @@ _DENIED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _DENIED_BEHIND = re.compile(
-    rf"(?:[ ,;:*)\]}}$_\uff0c\uff1b\uff1a\uff09\u300d\u201d\"'—-]|\\[\])]){{0,6}}{_BEHIND}",
-    re.IGNORECASE,
+    rf"(?:[ ,;:*)\]}}$_\uff0c\uff1b\uff1a\uff09\u300d\u201d\"'—-]|\\[\])]){{0,6}}{_BEHIND}", re.IGNORECASE
 )
 _DENIED_AFTER = re.compile(
-    rf"[\s.,;:!?…*()\]}}$_—\u3002\uff0c\uff1b\uff1a\uff01\uff1f\u3001\uff09-]{{0,8}}{_AFTER}",
-    re.IGNORECASE,
+    rf"[\s.,;:!?…*()\]}}$_—\u3002\uff0c\uff1b\uff1a\uff01\uff1f\u3001\uff09-]{{0,8}}{_AFTER}", re.IGNORECASE
 )
 _CHOICE = r"(?:(?:the|die|la|l['\u2019]option|la opción|option) )?[*$(]{0,3}[A-J][*$)]{0,3}"
 _CONTRAST = re.compile(rf"(?<![A-Za-z])(?:{CONTRASTS.replace('X', _CHOICE)})(?=\s?{_CHOICE})")

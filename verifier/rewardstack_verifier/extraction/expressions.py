@@ -1,4 +1,4 @@
-"""Find formulas, numbers and their units in text."""
+"""Find formulas, numbers and their units in text, and texts that are only an answer."""
 
 from __future__ import annotations
 
@@ -7,15 +7,10 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import pairwise
 
-_UNIT_NAMES = (
-    "millimeters? millimetres? centimeters? centimetres? decimeters? decimetres? meters? metres? kilometers?"
-    " kilometres? inch inche?s foot feet yards? miles? milligrams? grams? kilograms? ounces? pounds? milliliters?"
-    " millilitres? liters? litres? cups? pints? quarts? gallons? milliseconds? secs? seconds? mins? minutes? hrs?"
-    " hours? days? weeks? months? years? dozens? cents? dollars? bucks? usd euros? eur rupees? inr gbp yen jpy"
-    " joules? kilojoules? electronvolts? calories? newtons? kilonewtons? watts? kilowatts? pascals? volts? hertz"
-    " celsius fahrenheit kelvin cm mm km kg mg ml mL mph kph ft lbs? oz"
-)
-_UNITS = "|".join(sorted(_UNIT_NAMES.split(), key=len, reverse=True))
+from rewardstack_verifier.lexicon.phrases import PROSE
+from rewardstack_verifier.lexicon.units import IN_PROSE
+
+_UNITS = "|".join(sorted(IN_PROSE.split(), key=len, reverse=True))
 _POWER = r"\}?\$?\s?(?:\^?\{?[23]\}?(?!\d)|[²³])\$?"
 UNIT_AFTER = (
     rf"[*$]{{0,2}}[ -]?(?:\\text\{{ ?)?(?P<unit>(?:(?:square|cubic|sq\.?|cu\.?) )?(?:{_UNITS}|[mgL])(?![A-Za-z'])"
@@ -51,6 +46,29 @@ _LINES = re.compile(
     re.DOTALL,
 )
 _CURRENCIES = frozenset("$€£¥₹₩₽")
+MAX_LENGTH = 1_000
+"""Maximum characters of a response that is only an answer."""
+MAX_WORDS = 6
+"""Maximum words of a response that is only an answer."""
+
+_CONNECTIVE = re.compile(
+    r"(?:(?:so|thus|hence|therefore|then|finally|(?:it|this|that)(?:'s| is)|[-=]>|\u2234|\u21d2|[-*\u2022])[,:]?\s+)+",
+    re.IGNORECASE,
+)
+"""Words and signs before a bare answer that do not belong to it: "So", "it is"."""
+_FENCE = re.compile(r"```\w{0,20}\n([^`\n]*)\n```")
+_BOLD = re.compile(r"\*\*([^*]{1,200})\*\*|__([^_]{1,200})__|`([^`]{1,200})`")
+_WORDS = re.compile(r"(?<!\\)\b[^\W\d_]{2,}")
+_SENTENCE = re.compile(rf"(?<![\w.])(?:{PROSE})(?![\w'])", re.IGNORECASE)
+_TWO_SENTENCES = re.compile(r"(?:[A-Za-z]{2}|[\d)])[.!?] [A-Z](?![.)])")
+"""The end of a sentence, and the beginning of another one."""
+_BEFORE_NUMBER = re.compile(
+    r"[^\d]*?(?<!\\)\b(?!(?:sqrt|sin|cos|tan|log|ln|exp|pi|negative|minus|max|min|arc\w+|gcd|lcm|floor|ceil|Rs|USD|EUR|INR|GBP"
+    r"|January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b)[^\W\d_]{2,}[^\d]*\d"
+)
+"""A word before a number, which shows that a text is prose. Functions, currencies, months and weekdays do not match."""
+_PUNCTUATION = " \n.!\u3002"
 
 
 def read_formulas(text: str) -> tuple[str, int] | None:
@@ -117,3 +135,42 @@ def last_aligned_line(text: str) -> str | None:
     start = text.rfind("\\begin{") if text.endswith("}") else -1
     lines = _LINES.fullmatch(text, start) if start >= 0 else None
     return lines[1].rstrip("\\ \n").rpartition("\\\\")[2].replace("&", "").strip(" =\n") if lines else None
+
+
+def bare_answer(text: str) -> str | None:
+    """Return a text that is only an answer, without its emphasis and delimiters; None for other texts.
+
+    Args:
+        text: a response without reasoning.
+    """
+    text = text.strip()
+    if not text or len(text) > MAX_LENGTH:
+        return None
+    fence = _FENCE.fullmatch(text)
+    text = fence[1] if fence else text
+    start = _CONNECTIVE.match(text)
+    text = text[start.end() :] if start else text
+    bold = _BOLD.fullmatch(text.rstrip(_PUNCTUATION))
+    text = next(filter(None, bold.groups())) if bold else text
+    formulas = read_formulas(text)
+    if formulas is not None:
+        return formulas[0] if not text[formulas[1] :].strip(_PUNCTUATION) else None
+    if text.startswith("\\begin{"):
+        return last_aligned_line(text.rstrip(_PUNCTUATION)) or (text if text.endswith("}") else None)
+    text = text.rstrip(". \u3002")
+    return text if text and _is_bare(text) else None
+
+
+def last_formula(text: str) -> str | None:
+    """Return the last line if it is a formula without delimiters and without words around it; else None."""
+    line = text.rpartition("\n")[2].strip(". ")
+    has_words = not line.startswith("\\text") and _WORDS.search(line)
+    return None if has_words or line.startswith(("\\]", "\\)", "$$", "```")) else bare_answer(line)
+
+
+def _is_bare(text: str) -> bool:
+    """Return whether a text is one line that contains no prose, no box and no formula in delimiters."""
+    if "\n" in text or "\\boxed" in text or text.endswith(("?", ":")) or _BEFORE_NUMBER.match(text):
+        return False
+    is_prose = any(pattern.search(text) for pattern in (FORMULA, _TWO_SENTENCES, _SENTENCE))
+    return not is_prose and len(_WORDS.findall(text)) <= MAX_WORDS

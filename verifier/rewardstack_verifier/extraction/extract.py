@@ -23,10 +23,9 @@ from rewardstack_verifier.extraction.announcements import (
     is_value_withdrawn,
     read_value,
 )
-from rewardstack_verifier.extraction.bare_answers import bare_answer, last_formula
 from rewardstack_verifier.extraction.boxes import Box, extract_boxed, find_last_box, read_box_content
 from rewardstack_verifier.extraction.denials import is_denied_before, is_withdrawn
-from rewardstack_verifier.extraction.expressions import find_last_expression
+from rewardstack_verifier.extraction.expressions import bare_answer, find_last_expression, last_formula
 from rewardstack_verifier.extraction.visible_text import get_visible_text
 from rewardstack_verifier.tracing import trace_place
 from rewardstack_verifier.transcript import split_reasoning

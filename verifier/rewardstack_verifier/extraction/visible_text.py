@@ -36,9 +36,6 @@ def get_visible_text(response: str) -> str:
     return _COMMENT.sub("", text) if "%" in text else text
 
 
-_DIALOGUE = re.compile(r"\n\n(?:Human|User):")
-
-
 def without_dialogue(text: str) -> str:
     """Return the text before the first paragraph that begins with `Human:` or `User:`.
 

@@ -32,53 +32,62 @@ ANNOUNCEMENTS = {
         choosing=r"I(?:['’](?:d|ll)| would| will)? (?:choose|chose|pick|select|go with|say)",
         options=r"(?:the )?(?:correct |right )?(?:option|choice|letter|answer)"
         r"|I (?:think|believe|suppose)(?: that)? it(?: i|['’])s",
-        right=r"(?:is|must be|would be) (?:therefore |thus )?(?:the )?(?:only )?(?:correct|right|best|answer)\b",
+        right=r"(?:is|are|must be|would be) (?:therefore |thus |both |all )?(?:the )?(?:only )?"
+        r"(?:correct|right|best|answers?)\b",
     ),
     "de": Announcement(
-        "Antwort|Lösung|Lösungen|Ergebnis|Endergebnis|gesuchte Zahl|gesuchte Wert|gesuchte Größe"
-        "|richtige Option|korrekte Option|richtige Wahl|richtige Alternative|richtige Buchstabe",
+        "Antwort|Antworten|richtigen Optionen|richtigen Aussagen|Lösung|Lösungen"
+        "|Ergebnis|Endergebnis|gesuchte Zahl|gesuchte Wert"
+        "|gesuchte Größe|richtige Option|korrekte Option|richtige Wahl|richtige Alternative|richtige Buchstabe",
         "ist|sind|lautet|lauten|beträgt",
         choosing="(?:ich )?wähle(?: ich)?|ich nehme|(?:richtig|korrekt) (?:ist|sind)",
-        options="(?:die )?(?:Option|Antwort|Buchstabe|Möglichkeit|Alternative)",
+        options="(?:die )?(?:(?:Option|Antwort|Möglichkeit)(?:en)?|(?:Buchstabe|Alternative|Aussage)n?)",
         right="(?:ist (?:also |somit |daher )?(?:die )?)?(?:richtig|korrekt)",
     ),
     "fr": Announcement(
-        "réponse|réponse finale|réponse correcte|résultat|solution|solutions|bonne option|option correcte|bon choix",
+        "réponse|réponses|réponses correctes|options correctes|affirmations exactes|affirmations correctes"
+        "|affirmations vraies|réponse finale|réponse correcte"
+        "|résultat|solution|solutions|bonne option|option correcte|bon choix",
         "est|sont|vaut",
         choosing="je choisis|je sélectionne|c['’]est(?: donc)?(?= (?:la réponse|l['’]option|la lettre))",
         options="(?:l['’]option|l['’]|la réponse|la lettre|option|réponse|choix|le choix|l[ae])",
-        right="est (?:donc )?(?:la )?(?:bonne|correcte?|juste|exacte)",
+        right="(?:est|sont) (?:donc )?(?:la |les )?(?:bonne|correcte?|juste|exacte)s?",
     ),
     "es": Announcement(
-        "respuesta|respuesta final|respuesta correcta|resultado|solución|soluciones"
-        "|opción correcta|alternativa correcta|letra correcta",
+        "respuesta|respuestas|respuestas correctas|opciones correctas|afirmaciones correctas|afirmaciones verdaderas"
+        "|respuesta final|respuesta correcta|resultado"
+        "|solución|soluciones|opción correcta|alternativa correcta|letra correcta",
         "es|son",
         choosing="(?:yo )?(?:elijo|escojo|selecciono)|(?:es|son) (?:correct|verdader)[ao]s?",
         options="(?:la )?(?:opción|letra|respuesta|alternativa)|la",
-        right="es (?:la )?(?:opción |respuesta )?(?:correcta|correcto)",
+        right="(?:es|son) (?:las? )?(?:opción |respuesta )?correct[ao]s?",
     ),
     "pt": Announcement(
-        "resposta|resposta final|resposta correta|resposta certa|resultado|solução|soluções"
+        "resposta|respostas|respostas corretas|opções corretas|afirmações corretas|afirmações verdadeiras"
+        "|alternativas corretas|resposta final|resposta correta"
+        "|resposta certa|resultado|solução|soluções"
         "|opção correta|opção certa|alternativa correta|alternativa certa|letra correta",
         "é|são",
         choosing="(?:eu )?escolho",
         options=r"(?:a )?(?:opção|letra|resposta|alternativa)|(?-i:a(?= [(]?[A-J][).]{0,2}(?:\s{0,3}\Z|\n)))",
-        right="(?:é|está) (?:a )?(?:opção |resposta |alternativa )?(?:correta|certa)",
+        right="(?:é|está|são|estão) (?:as? )?(?:opção |resposta |alternativa )?(?:correta|certa)s?",
     ),
     "it": Announcement(
-        "risposta|risposta finale|risposta corretta|risultato|soluzione|soluzioni"
-        "|opzione corretta|alternativa corretta|lettera corretta",
+        "risposta|risposte|risposte corrette|opzioni corrette|affermazioni corrette|affermazioni vere"
+        "|risposta finale|risposta corretta|risultato"
+        "|soluzione|soluzioni|opzione corretta|alternativa corretta|lettera corretta",
         "è|sono",
         choosing="scelgo",
         options="(?:l['’]opzione|la lettera|la risposta|opzione|lettera|risposta)|la",
-        right="è (?:la )?(?:risposta |opzione )?(?:corretta|giusta|esatta)",
+        right="(?:è|sono) (?:la |le )?(?:risposta |opzione )?(?:corrett|giust|esatt)[ae]",
     ),
     "ru": Announcement(
-        "ответ|результат|правильный вариант|верный вариант",
+        "ответ|ответы|правильные ответы|правильные варианты|верные утверждения|результат|правильный вариант"
+        "|верный вариант",
         "равен|равна|равно|равны|есть|составляет",
         choosing="(?:я )?выбираю",
         options="вариант(?: ответа)?|буква|под буквой|ответ",
-        right="(?:[–—-] )?(?:это )?(?:является )?(?:правил|верный|верно|верен)",
+        right="(?:[–—-] )?(?:это )?(?:является )?(?:правил|верный|верно|верен|верны)",
     ),
     "zh": Announcement(
         "最终答案|答案|结果|結果|正确选项|正確選項|选项|選項|正确的选项|正確的選項|符合题意的|符合題意的|正确的|解",
@@ -115,6 +124,13 @@ ANNOUNCEMENTS = {
     "tr": Announcement("cevap|yanıt|sonuç", "şıkkı"),
     "id": Announcement("jawaban|jawabannya", "adalah"),
 }
+ENGLISH_NOUNS = (
+    r"answers?|verdict|ans(?=:)"
+    r"|(?:correct|right|best|final|true)\s(?:option|choice|selection|statement)s?(?:\sletters?)?"
+)
+"""A pattern for the nouns of the phrases that announce an answer in English."""
+ENGLISH_WORDS = "answer|ans.|ans:|final:|verdict|option|choice|selection|statement|result|solution"
+"""Words, one of which each of these phrases contains."""
 CONNECTIVES = (
     "therefore|thus|then|hence|indeed|simply|clearly|donc|ainsi|also|somit|daher|folglich|por tanto|por lo tanto"
     "|entonces|portanto|logo|então|quindi|dunque|значит|следовательно|итак"
@@ -122,3 +138,8 @@ CONNECTIVES = (
 """Words between a phrase that announces an answer and the answer."""
 CHOOSING_WORDS = "本题选|本題選|故选择|故选|故選|应选|應選|因此选|所以选|选择|選擇"
 """Chinese words for "choose", separated by `|`. The letter of an option, or a value, follows right after them."""
+ANSWER_WORDS = (
+    "answer|option|choice|antwort|wahl|réponse|option|opción|respuesta|opção|resposta|alternativa"
+    "|risposta|opzione|ответ|вариант|答案|选项|選項"
+)
+"""Words for an answer or an option."""

@@ -63,5 +63,7 @@ QUARTERS = {"half past": 30, "quarter past": 15, "a quarter past": 15, "quarter 
 """Phrases before an hour, and the minutes that they add."""
 HOUR = "o'clock|o' clock|oclock|uhr|heures|heure|h|hrs|点|點|时|時|点钟|часов|часа"
 """Words after a full hour, or between hours and minutes."""
+DURATION = "h hrs heure heures часов часа 時 时"
+"""Words of `HOUR` that may also count the hours of a duration."""
 JOINING = "of de del den der le the on am um el 号"
 """Words that join the parts of a date and have no meaning in it."""

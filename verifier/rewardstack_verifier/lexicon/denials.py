@@ -1,4 +1,4 @@
-"""Cues that deny, suppose or withdraw an answer, one row for each language.
+"""Cues that deny, suppose, hedge or withdraw an answer: one row for each language in `DENIALS`.
 
 The cells are regular expressions without unbounded repetition and without capturing groups; `extraction.denials`
 compiles them.
@@ -44,6 +44,18 @@ CONTRASTS = (
     r"|não (?:é )?X,? (?:mas|e) sim|non (?:è )?X,? (?:ma|bensì)|не X,? а|不是X[,，]?而是|Xではなく|X(?:이|가)? 아니라"
 )
 """Words that deny the letter X and choose the one behind them: "not X but"."""
+HEDGES = (
+    r"or|also|else|otherwise|may|might|could|possibl[ey]|if|maybe|perhaps|alternatively|as well|unless|vs|versus"
+    r"|oder|ou|o|или|或"
+)
+"""Words that add another answer, or make the answer uncertain."""
+JOINS = r"and|of(?=\s\Z)|to|but|by|times|plus|minus|more|less|than|out|und|et|y|e|и"
+"""Words that join a value to another value, in addition to `HEDGES`."""
+OTHER_THAN_ANSWER = (
+    r"\b(?:than|at\s(?:most|least)|no|not|other|depends|but|near|far|unknown|undefined|between|hard|impossible|cannot|never"
+    r"|neither|nicht|keine?|pas|non|nunca|jamais|não|не)\b|n['\u2019]t\b|[不没無无]"
+)
+"""Words in a sentence whose formula or number is not the answer: "not", "more than"."""
 DENIALS = {
     "en": Denial(
         before=rf"\b(?:{_FALSE}|not(?: be)?|cannot be|never|neither|nor|none of|all but|if|whether|suppose|supposing"

@@ -154,3 +154,18 @@ OTHERWISE = "otherwise else sonst andernfalls sinon autrement caso contrario de 
 """Words for the condition of the last case, which covers all remaining values."""
 REMAINDER = "R r remainder Rest rest reste resto остаток 余"
 """Words between a quotient and its remainder."""
+PROSE = (
+    "is|are|was|were|be|has|have|had|does|do|did|can(?:not|'t)?|will|would|should|could|might|may|must"
+    "|gives?|equals?|makes?|gets?|got|need|i|we|you|they|she|he|it|there|let|because|since|maybe|perhaps"
+)
+"""Patterns of words that occur in sentences but not in an answer alone."""
+DECLARING = "forall where for with and any all some every each is an a number numbers der die für entier entière"
+"""Words before a parameter, or before the name of its set."""
+CONSTANT = "constant constants"
+"""Words for a parameter that is not an argument."""
+NUMBER_SETS = {
+    "Z": "Z integer integers entier entiers entero enteros ganz целое",
+    "N": "N natural naturals",
+    "R": "R real reals reell reelle réel",
+}
+"""Words for the sets of numbers, by the letter of the set."""

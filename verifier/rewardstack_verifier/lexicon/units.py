@@ -253,3 +253,13 @@ MARKED = (
 
 The answer may leave them out. Other symbols, such as `mg`, `m` and `nm`, may be a product.
 """
+
+IN_PROSE = (
+    "millimeters? millimetres? centimeters? centimetres? decimeters? decimetres? meters? metres? kilometers?"
+    " kilometres? inch inche?s foot feet yards? miles? milligrams? grams? kilograms? ounces? pounds? milliliters?"
+    " millilitres? liters? litres? cups? pints? quarts? gallons? milliseconds? secs? seconds? mins? minutes? hrs?"
+    " hours? days? weeks? months? years? dozens? cents? dollars? bucks? usd euros? eur rupees? inr gbp yen jpy"
+    " joules? kilojoules? electronvolts? calories? newtons? kilonewtons? watts? kilowatts? pascals? volts? hertz"
+    " celsius fahrenheit kelvin cm mm km kg mg ml mL mph kph ft lbs? oz"
+)
+"""Patterns of the units that are read behind a number or formula in prose, in the singular and plural."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from flint import acb, arb, fmpq
 
@@ -15,8 +15,9 @@ from rewardstack_verifier.numbers.points import sample_points, seed_of
 from rewardstack_verifier.numbers.rational import to_fraction
 from rewardstack_verifier.numbers.residues import same_residues
 from rewardstack_verifier.numbers.separation import separation_bits
-from rewardstack_verifier.numbers.tree import Apply, Expression, Number, difference, substitute, symbols
+from rewardstack_verifier.numbers.tree import Apply, Expression, Number, difference, substitute_all, symbols
 
+T = TypeVar("T")
 PRECISIONS = (384, 1536, 4096, 16384)
 """Precisions in bits, which are tried in this order until a comparison is decided."""
 CLOSE_BITS = 300
@@ -185,23 +186,19 @@ def are_proportional(answer: Expression, reference: Expression, positively: bool
     return None
 
 
-def substitute_all(expression: Expression, values: Mapping[str, Expression]) -> Expression:
-    """Return the expression with its symbols replaced by values."""
-    for name, value in values.items():
-        expression = substitute(expression, name, value)
-    return expression
+def _evaluate(bits: int, work: Callable[..., T], *numbers: Expression) -> T | None:
+    """Return the result of `work` for the balls of numbers at one precision; None if a number has no value."""
+    try:
+        with precision(bits):
+            return work(*map(Balls(bits, {}).value, numbers))
+    except NoValueError:
+        return None
 
 
 def is_closer_than(one: Expression, other: Expression, limit: Fraction) -> bool:
     """Return whether two numbers are proven to differ by less than a limit; False if a number has no value."""
-    bits = PRECISIONS[0]
-    try:
-        with precision(bits):
-            balls = Balls(bits, {})
-            apart = balls.value(one) - balls.value(other)
-            return bool(apart.abs_upper() < arb(fmpq(limit.numerator, limit.denominator)))
-    except NoValueError:
-        return False
+    exact = fmpq(limit.numerator, limit.denominator)
+    return bool(_evaluate(PRECISIONS[0], lambda left, right: (left - right).abs_upper() < arb(exact), one, other))
 
 
 def is_within(one: Expression, other: Expression, tolerance: Fraction) -> bool:
@@ -212,42 +209,27 @@ def is_within(one: Expression, other: Expression, tolerance: Fraction) -> bool:
     exact, limit = [to_fraction(each) for each in (one, other)], fmpq(tolerance.numerator, tolerance.denominator)
     if exact[0] is not None and exact[1] is not None:
         return bool(abs(exact[0] - exact[1]) <= limit * abs(exact[1]))
-    bits = PRECISIONS[0]
-    try:
-        with precision(bits):
-            balls = Balls(bits, {})
-            left, right = balls.value(one), balls.value(other)
-            return bool((left - right).abs_upper() <= arb(limit) * right.abs_lower())
-    except NoValueError:
-        return False
+
+    def is_near(left: acb, right: acb) -> bool:
+        return bool((left - right).abs_upper() <= arb(limit) * right.abs_lower())
+
+    return bool(_evaluate(PRECISIONS[0], is_near, one, other))
 
 
 def is_less(one: Expression, other: Expression) -> bool | None:
     """Return whether a real number is less than another; None if unknown, or if a number is not real."""
-    if symbols(one, other):
-        return None
-    for bits in PRECISIONS:
-        try:
-            with precision(bits):
-                balls = Balls(bits, {})
-                left, right = balls.value(one), balls.value(other)
-                if not (is_real(left) and is_real(right)):
-                    return None
-                apart = left.real - right.real
-                if not apart.contains(0):
-                    return bool(apart < 0)
-        except NoValueError:
-            return None
+
+    def subtract(left: acb, right: acb) -> arb | None:
+        return left.real - right.real if is_real(left) and is_real(right) else None
+
+    for bits in () if symbols(one, other) else PRECISIONS:
+        apart = _evaluate(bits, subtract, one, other)
+        if apart is None or not apart.contains(0):
+            return None if apart is None else bool(apart < 0)
     return None
 
 
 def nearest_fraction(expression: Expression, max_denominator: int) -> Fraction | None:
     """Return the nearest fraction with a denominator up to `max_denominator`; None if there is no real value."""
-    bits = PRECISIONS[0]
-    try:
-        with precision(bits):
-            value = Balls(bits, {}).value(expression)
-            size = float(value.real) if is_real(value) else math.inf
-    except NoValueError:
-        return None
-    return Fraction(size).limit_denominator(max_denominator) if math.isfinite(size) else None
+    size = _evaluate(PRECISIONS[0], lambda value: float(value.real) if is_real(value) else math.inf, expression)
+    return None if size is None or not math.isfinite(size) else Fraction(size).limit_denominator(max_denominator)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from random import Random
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from rewardstack_verifier.numbers.tree import (
     Expression,
     Number,
     integer,
-    parts,
+    operations,
     substitute,
     symbols,
 )
@@ -97,10 +97,8 @@ def sample_points(one: Expression, other: Expression) -> Points:
     integer_symbols = sorted(integers(one, other))
     reals = sorted(symbols(one, other) - set(integer_symbols))
     complexes = _complexes(one, other)
-    breakpoints = [
-        *_points_at_breakpoints((one, other), reals, random),
-        *_points_beside_breakpoints((one, other), reals, random),
-    ]
+    found = (find((one, other), reals, random) for find in (_points_at_breakpoints, _points_beside_breakpoints))
+    breakpoints = [*chain.from_iterable(found)]
     patterns = list(product((1, -1), repeat=len(reals))) if 2 ** len(reals) <= MAX_PATTERNS else []
 
     def draw_points() -> Iterator[Mapping[str, acb]]:
@@ -121,20 +119,17 @@ def sample_points(one: Expression, other: Expression) -> Points:
 def integers(*expressions: Expression) -> frozenset[str]:
     """Return the symbols that must be integers: letters of `INTEGER_LETTERS` in positions that need an integer."""
     found: set[str] = set()
-    for expression in expressions:
-        for part in parts(expression):
-            if isinstance(part, Apply):
-                found |= symbols(*_integer_arguments(part)) & INTEGER_LETTERS
+    for part in operations(*expressions):
+        found |= symbols(*_integer_arguments(part)) & INTEGER_LETTERS
     return frozenset(found)
 
 
 def _is_branched(*expressions: Expression) -> bool:
     """Return whether an expression has a function of symbols with several branches, such as a root."""
-    found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
     return any(
-        symbols(part)
-        and (part.operation in BRANCHED or (part.operation == "power" and _is_fraction(part.arguments[1])))
-        for part in found
+        part.operation in BRANCHED or (part.operation == "power" and _is_fraction(part.arguments[1]))
+        for part in operations(*expressions)
+        if symbols(part)
     )
 
 
@@ -145,8 +140,7 @@ def _is_fraction(exponent: Expression) -> bool:
 
 def _complexes(*expressions: Expression) -> frozenset[str]:
     """Return the symbols whose real or imaginary parts are used."""
-    found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
-    return symbols(*(part for part in found if part.operation in COMPLEX_FUNCTIONS))
+    return symbols(*(part for part in operations(*expressions) if part.operation in COMPLEX_FUNCTIONS))
 
 
 def _integer_arguments(part: Apply) -> tuple[Expression, ...]:
@@ -185,9 +179,8 @@ def _points_beside_breakpoints(
     """
     arguments = {
         argument
-        for expression in expressions
-        for part in parts(expression)
-        if isinstance(part, Apply) and part.operation in BREAKING
+        for part in operations(*expressions)
+        if part.operation in BREAKING
         for argument in part.arguments
         if symbols(argument)
     }
@@ -214,8 +207,8 @@ def _points_at_breakpoints(
     expressions: tuple[Expression, ...], reals: list[str], random: Random
 ) -> Iterator[Mapping[str, acb]]:
     """Yield a point at the zero of each `CONDITIONS` argument that is linear in one symbol and has an integer zero."""
-    found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
-    for argument in dict.fromkeys(part.arguments[0] for part in found if part.operation in CONDITIONS):
+    conditions = (part.arguments[0] for part in operations(*expressions) if part.operation in CONDITIONS)
+    for argument in dict.fromkeys(conditions):
         names = sorted(symbols(argument))
         root = _root(argument, names[0]) if len(names) == 1 and names[0] in reals else None
         if root is not None:

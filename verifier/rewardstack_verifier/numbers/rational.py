@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 from flint import fmpq, fmpz
 
@@ -39,10 +40,7 @@ def bits(value: fmpq) -> int:
 
 
 def _sum(*addends: fmpq) -> fmpq | None:
-    total = fmpq(0)
-    for addend in addends:
-        total += addend
-    return _limit(total)
+    return _limit(sum(addends, fmpq(0)))
 
 
 def _product(*factors: fmpq) -> fmpq | None:
@@ -75,11 +73,8 @@ def _root(radicand: fmpq, index: fmpq) -> fmpq | None:
         return None
     degree, sign = int(index.p), -1 if radicand < 0 else 1
     numerator_root, denominator_root = abs(radicand.p).root(degree), radicand.q.root(degree)
-    return (
-        sign * fmpq(numerator_root, denominator_root)
-        if numerator_root**degree == abs(radicand.p) and denominator_root**degree == radicand.q
-        else None
-    )
+    root = sign * fmpq(numerator_root, denominator_root)
+    return root if root**degree == radicand else None
 
 
 def _factorial(of: fmpq) -> fmpq | None:
@@ -101,22 +96,14 @@ def _remainder(dividend: fmpq, divisor: fmpq) -> fmpq | None:
     return fmpq(dividend.p % abs(divisor.p)) if integers else None
 
 
-def _gcd(*of: fmpq) -> fmpq | None:
-    total = fmpz(0)
-    for one in of:
-        if one.q != 1:
-            return None
-        total = total.gcd(one.p)
-    return fmpq(total)
+def _of_integers(combine: Callable[[fmpz, fmpz], fmpz], start: int) -> Callable[..., fmpq | None]:
+    """Return the operation that combines integers; its result is None if a number is not an integer."""
 
+    def apply(*of: fmpq) -> fmpq | None:
+        are_integers = all(one.q == 1 for one in of)
+        return _limit(fmpq(reduce(combine, (one.p for one in of), fmpz(start)))) if are_integers else None
 
-def _lcm(*of: fmpq) -> fmpq | None:
-    total = fmpz(1)
-    for one in of:
-        if one.q != 1:
-            return None
-        total = total.lcm(one.p)
-    return _limit(fmpq(total))
+    return apply
 
 
 def _limit(value: fmpq) -> fmpq | None:
@@ -137,8 +124,8 @@ _OPERATIONS: dict[str, Callable[..., fmpq | None]] = {
     "ceiling": _round_with(lambda of: of.ceil()),
     "sign": lambda of: fmpq((of > 0) - (of < 0)),
     "remainder": _remainder,
-    "gcd": _gcd,
-    "lcm": _lcm,
+    "gcd": _of_integers(fmpz.gcd, 0),
+    "lcm": _of_integers(fmpz.lcm, 1),
     "maximum": max,
     "minimum": min,
 }

@@ -8,6 +8,7 @@ primes miss the difference is at most about d² / 2^122.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from random import Random
 
 from flint import nmod
@@ -79,25 +80,13 @@ def _power(expression: Apply, values: Mapping[str, nmod], prime: int) -> nmod | 
     return base ** (exponent % (prime - 1)) if base != 0 else base
 
 
-def _sum(first: nmod, *addends: nmod) -> nmod:
-    for addend in addends:
-        first += addend
-    return first
-
-
-def _product(first: nmod, *factors: nmod) -> nmod:
-    for factor in factors:
-        first *= factor
-    return first
-
-
 def _quotient(dividend: nmod, divisor: nmod) -> nmod | None:
     return None if divisor == 0 else dividend / divisor
 
 
 _OPERATIONS: dict[str, Callable[..., nmod | None]] = {
-    "sum": _sum,
-    "product": _product,
+    "sum": lambda *addends: reduce(nmod.__add__, addends),
+    "product": lambda *factors: reduce(nmod.__mul__, factors),
     "quotient": _quotient,
     "negative": lambda of: -of,
 }

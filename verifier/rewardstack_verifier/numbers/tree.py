@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeGuard, TypeVar
 
 T = TypeVar("T")
 
@@ -83,6 +83,16 @@ def parts(expression: Expression) -> Iterator[Expression]:
             left.extend(reversed(part.arguments))
 
 
+def operations(*expressions: Expression) -> Iterator[Apply]:
+    """Yield all operations in the expressions, each before those in its arguments."""
+    return (part for expression in expressions for part in parts(expression) if isinstance(part, Apply))
+
+
+def is_call(node: object) -> TypeGuard[Apply]:
+    """Return whether a node is a function named by a letter: `f(x)`, `f(3)`."""
+    return isinstance(node, Apply) and node.operation.startswith("call ")
+
+
 def evaluate_all(arguments: Iterable[Expression], value: Callable[[Expression], T | None]) -> list[T] | None:
     """Return the result of `value` for each argument; None if one of the results is None."""
     values = []
@@ -109,22 +119,30 @@ def symbols(*expressions: Expression) -> frozenset[str]:
     return frozenset(found - indices if indices else found)
 
 
-def rename_symbols(expression: Expression, names: dict[str, str]) -> Expression:
-    """Return the expression with symbols renamed; symbols that are not in `names` are unchanged."""
-    if isinstance(expression, Symbol):
-        return Symbol(names.get(expression.name, expression.name))
-    if isinstance(expression, Apply):
-        return Apply(expression.operation, tuple(rename_symbols(one, names) for one in expression.arguments))
-    return expression
+def transform(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """Return the expression with each part replaced for which `change` returns another one.
+
+    The parts of a replaced part are not changed.
+    """
+    changed = change(expression)
+    if changed is not None or not isinstance(expression, Apply):
+        return changed or expression
+    return Apply(expression.operation, tuple(transform(one, change) for one in expression.arguments))
+
+
+def substitute_all(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+    """Return the expression with its symbols replaced by values; symbols without a value are unchanged."""
+    return transform(expression, lambda part: values.get(part.name) if isinstance(part, Symbol) else None)
 
 
 def substitute(expression: Expression, name: str, by: Expression) -> Expression:
     """Return the expression with each occurrence of the symbol `name` replaced by `by`."""
-    if isinstance(expression, Symbol):
-        return by if expression.name == name else expression
-    if isinstance(expression, Apply):
-        return Apply(expression.operation, tuple(substitute(one, name, by) for one in expression.arguments))
-    return expression
+    return substitute_all(expression, {name: by})
+
+
+def rename_symbols(expression: Expression, names: dict[str, str]) -> Expression:
+    """Return the expression with symbols renamed; symbols that are not in `names` are unchanged."""
+    return substitute_all(expression, {name: Symbol(new) for name, new in names.items()})
 
 
 def determinant(rows: Sequence[Sequence[Expression]]) -> Expression:

@@ -9,14 +9,21 @@ _OPEN, _CLOSE = Token(MARK, "{"), Token(MARK, "}")
 _OPENING = {"(": ")", "[": "]", "{": "}", "\\{": "\\}"}
 
 
-def turn_brackets_inwards(tokens: list[Token]) -> list[Token]:
+def normalize_notations(tokens: list[Token]) -> list[Token]:
+    """Replace the notations of this module by the usual ones.
+
+    Args:
+        tokens: tokens from `tokenize`.
+    """
+    tokens = _replace_binomials(_replace_point_bars(_drop_function_braces(tokens)))
+    return _turn_brackets_inwards(_replace_tex_fractions(tokens))
+
+
+def _turn_brackets_inwards(tokens: list[Token]) -> list[Token]:
     """Replace outward brackets by parentheses: `]0, 1[` becomes `(0, 1)`.
 
     A `]` opens an interval if no bracket is open. A `[` closes the open bracket if a comma or semicolon and an item are
     before it: `(0, 1[`.
-
-    Args:
-        tokens: tokens from `tokenize`.
     """
     result: list[Token] = []
     closing_brackets: list[str] = []
@@ -39,7 +46,7 @@ def turn_brackets_inwards(tokens: list[Token]) -> list[Token]:
     return result
 
 
-def drop_function_braces(tokens: list[Token]) -> list[Token]:
+def _drop_function_braces(tokens: list[Token]) -> list[Token]:
     """Remove the braces that SymPy prints around the argument of a function: `f{\\left(x \\right)}`."""
     result = list(tokens)
     for at in range(len(tokens) - 2, 0, -1):
@@ -51,7 +58,7 @@ def drop_function_braces(tokens: list[Token]) -> list[Token]:
     return result
 
 
-def replace_point_bars(tokens: list[Token]) -> list[Token]:
+def _replace_point_bars(tokens: list[Token]) -> list[Token]:
     """Replace the bar in a point, `(2|-3)` as in German books, by a comma."""
     result = list(tokens)
     for start in (at for at, token in enumerate(tokens) if token.text == "("):
@@ -63,26 +70,22 @@ def replace_point_bars(tokens: list[Token]) -> list[Token]:
     return result
 
 
-def replace_binomials(tokens: list[Token]) -> list[Token]:
+def _replace_binomials(tokens: list[Token]) -> list[Token]:
     """Replace `{}_5C_2` and `{}^5C_2` by a binomial coefficient, and `{}_5P_2` by the same coefficient times `2!`."""
     for at, token in enumerate(tokens):
         n, index_end = _read_index(tokens, at) if token.text in ("_", "^") and at in (0, 1) else (None, 0)
         name = tokens[index_end].text if n and index_end < len(tokens) else ""
-        k, end = (
-            _read_index(tokens, index_end + 1)
-            if name in ("C", "P") and tokens[index_end + 1 : index_end + 2]
-            else (None, 0)
-        )
+        k, end = _read_index(tokens, index_end + 1) if name in ("C", "P") else (None, 0)
         if n and k:
             orders = [Token(MARK, "*"), _OPEN, *k, _CLOSE, Token(MARK, "!")] if name == "P" else []
             coefficient = [Token(COMMAND, "binom"), _OPEN, *n, _CLOSE, _OPEN, *k, _CLOSE]
-            return [*tokens[:at], *coefficient, *orders, *replace_binomials(tokens[end:])]
+            return [*tokens[:at], *coefficient, *orders, *_replace_binomials(tokens[end:])]
     return tokens
 
 
 def _read_index(tokens: list[Token], at: int) -> tuple[list[Token] | None, int]:
     """Return the tokens of the index after `_` or `^`, and its end; None if there is no index."""
-    if tokens[at].text not in ("_", "^") or at + 1 >= len(tokens):
+    if at + 1 >= len(tokens) or tokens[at].text not in ("_", "^"):
         return None, at
     if tokens[at + 1].text != "{":
         return [tokens[at + 1]], at + 2
@@ -90,23 +93,16 @@ def _read_index(tokens: list[Token], at: int) -> tuple[list[Token] | None, int]:
     return tokens[at + 2 : end], end + 1
 
 
-def replace_tex_fractions(tokens: list[Token]) -> list[Token]:
+def _replace_tex_fractions(tokens: list[Token]) -> list[Token]:
     """Replace `{3 \\over 4}` by a fraction and `{n \\choose k}` by a binomial coefficient."""
     at = next((at for at, token in enumerate(tokens) if token.kind == COMMAND and token.text in _DIVIDING), None)
     if at is None:
         return tokens
     start, end = _group_edge(tokens, at, -1), _group_edge(tokens, at, 1)
     command = Token(COMMAND, _DIVIDING[tokens[at].text])
-    inside = [
-        command,
-        _OPEN,
-        *tokens[start + 1 : at],
-        _CLOSE,
-        _OPEN,
-        *replace_tex_fractions(tokens[at + 1 : end]),
-        _CLOSE,
-    ]
-    return [*tokens[: start + 1], *inside, *replace_tex_fractions(tokens[end:])]
+    below = _replace_tex_fractions(tokens[at + 1 : end])
+    fraction = [command, _OPEN, *tokens[start + 1 : at], _CLOSE, _OPEN, *below, _CLOSE]
+    return [*tokens[: start + 1], *fraction, *_replace_tex_fractions(tokens[end:])]
 
 
 def _group_edge(tokens: list[Token], at: int, step: int) -> int:

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_verifier.lexicon.calendar import (
-    AFTERNOON,
-    HOUR,
-    JOINING,
-    MONTHS,
-    MORNING,
-    NAMED_HOURS,
-    QUARTERS,
-    WEEKDAYS,
-)
+from rewardstack_verifier.lexicon import calendar as lexicon
 from rewardstack_verifier.reading import numerals
 from rewardstack_verifier.reading.lexer import COMMAND, Token, UnreadableError
 from rewardstack_verifier.reading.syntax import Date, Time
+from rewardstack_verifier.reading.terms import require
 from rewardstack_verifier.reading.wording import to_text
 
 MAX_LETTERS = 60
@@ -37,16 +29,16 @@ def _match_any(names: object) -> str:
     return "|".join(re.escape(name).replace("\\ ", " ?") for name in sorted(phrases, key=len, reverse=True))
 
 
-_MONTHS, _WEEKDAYS = _number_by_name(MONTHS), _number_by_name(WEEKDAYS)
-_HALF = f"(?:(?P<morning>{_match_any(MORNING)})|(?P<afternoon>{_match_any(AFTERNOON)}))"
+_MONTHS, _WEEKDAYS = _number_by_name(lexicon.MONTHS), _number_by_name(lexicon.WEEKDAYS)
+_HALF = f"(?:(?P<morning>{_match_any(lexicon.MORNING)})|(?P<afternoon>{_match_any(lexicon.AFTERNOON)}))"
 _HALF_FIRST = _HALF.replace("<morning>", "<early>").replace("<afternoon>", "<late>")
 """Matches a word such as "a.m." that is written before the hour; `_HALF` matches one that is written after it."""
 _TIME = re.compile(
     rf"(?:{_HALF_FIRST} ?)?(?P<hour>\d{{1,2}}) ?"
-    rf"(?:(?P<sign>:|{_match_any(HOUR)}) ?(?P<minute>[0-5]\d)?(?::(?P<second>[0-5]\d))?(?P<past>半)?"
+    rf"(?:(?P<sign>:|{_match_any(lexicon.HOUR)}) ?(?P<minute>[0-5]\d)?(?::(?P<second>[0-5]\d))?(?P<past>半)?"
     rf" ?(?:分|uhr|h|min)?)? ?{_HALF}?"
 )
-_JOINING = rf"(?:(?:{'|'.join(JOINING.split())}) )?"
+_JOINING = rf"(?:(?:{'|'.join(lexicon.JOINING.split())}) )?"
 _WEEKDAY = rf"(?:(?P<weekday>{_match_any(_WEEKDAYS)})\.?,? ?)?"
 _MONTH = rf"(?P<month>{_match_any(_MONTHS)})\.?"
 _DAY = r"(?:the )?(?P<day>\d{1,2})(?: ?(?:st|nd|rd|th))?\.?"
@@ -73,21 +65,19 @@ def parse_time(tokens: list[Token]) -> Time:
         UnreadableError: the tokens are not a time of day.
     """
     text = _to_line(tokens)
-    if text in NAMED_HOURS:
-        return Time(12, 0, NAMED_HOURS[text])
+    if text in lexicon.NAMED_HOURS:
+        return Time(12, 0, lexicon.NAMED_HOURS[text])
     phrase, _, hour = text.rpartition(" ")
-    if phrase in QUARTERS:
-        return _parse_spoken_time(hour, QUARTERS[phrase])
+    if phrase in lexicon.QUARTERS:
+        return _parse_spoken_time(hour, lexicon.QUARTERS[phrase])
     first, _, rest = text.partition(" ")
     value = numerals.parse_number_words([first]) if rest else None
     match = _TIME.fullmatch(text if value is None else f"{value} {rest}")
     if match is None or int(match["hour"]) > 24:
         raise UnreadableError("not a time of day")
     early, late = match["morning"] or match["early"], match["afternoon"] or match["late"]
-    if not (early or late or match["sign"]) or (match["sign"] == ":" and not match["minute"]):
-        raise UnreadableError("a number")
-    if match["sign"] in ("h", "hrs", "heure", "heures", "часов", "часа", "時", "时") and not match["minute"]:
-        raise UnreadableError("hours, which may be a duration")
+    require((early or late or match["sign"]) and (match["sign"] != ":" or match["minute"]), "a number")
+    require(match["sign"] not in lexicon.DURATION.split() or match["minute"], "hours, which may be a duration")
     minute = 30 if match["past"] else int(match["minute"] or 0)
     half = "a" if early else "p" if late else ""
     return Time(int(match["hour"]), minute, half, int(match["second"] or 0))
@@ -114,8 +104,7 @@ def parse_date(tokens: list[Token]) -> Date:
     found = match.groupdict()
     month = _MONTHS[found["month"]] if found.get("month") else int(found["number"])
     weekday = _WEEKDAYS[found["weekday"]] if found.get("weekday") else 0
-    if not 0 < month < 13:
-        raise UnreadableError("not a month")
+    require(0 < month < 13, "not a month")
     return Date(month, int(match["day"]), found.get("year") or "", weekday)
 
 
@@ -125,10 +114,8 @@ def _to_line(tokens: list[Token]) -> str:
     Raises:
         UnreadableError: the text is longer than any date, or contains a LaTeX command.
     """
-    if len(tokens) > MAX_LETTERS or any(token.kind == COMMAND for token in tokens):
-        raise UnreadableError("too long, or mathematics")
+    require(len(tokens) <= MAX_LETTERS and not any(token.kind == COMMAND for token in tokens), "no date or time")
     text = to_text([token for token in tokens if token.text not in ("{", "}")]).lower().strip(" .")
     text = text.replace(" .", ".")
-    if len(text) > MAX_LETTERS:
-        raise UnreadableError("too long")
+    require(len(text) <= MAX_LETTERS, "too long")
     return text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewardstack_verifier.reading.names import word_set
+from rewardstack_verifier.reading.names import FUNCTION_ALIASES, word_set
 
 DROPPED = word_set(
     "left right mleft mright middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm"
@@ -76,14 +76,6 @@ ALIASES = {
         "approx": "simeq cong doteq sim",
         "'": "prime",
         ":": "colon",
-        "arccot": "arcctg",
-        "tan": "tg",
-        "cot": "ctg",
-        "csc": "cosec",
-        "sinh": "sh",
-        "cosh": "ch",
-        "tanh": "th",
-        "log10": "lg",
         "$": "textdollar",
         "€": "texteuro euro",
         "£": "textsterling pounds",
@@ -91,7 +83,7 @@ ALIASES = {
         "¢": "cent",
     }.items()
     for alias in aliases.split()
-}
+} | FUNCTION_ALIASES
 """Name that replaces each alias."""
 
 LETTER_COMMANDS = {"imath": "i", "jmath": "j"}

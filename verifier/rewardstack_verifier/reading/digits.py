@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from rewardstack_verifier.numbers.tree import Apply, Number, Symbol, integer
 from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadableError
-from rewardstack_verifier.reading.terms import make_periodic
+from rewardstack_verifier.reading.terms import make_periodic, require
 
 _LETTERED = re.compile(r"(\()?([0-9A-Za-z]{1,60})(?(1)\))_([1-3]\d)")
 _PERIODIC = re.compile(r"(-?)(\d{1,20})\.(\d{0,20})\((\d{1,20})\)")
@@ -30,8 +30,7 @@ def parse_lettered_digits(tokens: list[Token]) -> Apply:
     if match is None or match[2].isdecimal() or not 10 < int(match[3]) <= 36:
         raise UnreadableError("no digits with a base")
     digits, base = match[2].upper(), int(match[3])
-    if any(int(digit, 36) >= base for digit in digits):
-        raise UnreadableError("digits that the base does not have")
+    require(not any(int(digit, 36) >= base for digit in digits), "digits that the base does not have")
     return Apply("subscript", (Symbol(digits), integer(base)))
 
 
@@ -59,16 +58,13 @@ def replace_decimal_comma(tokens: list[Token]) -> list[Token]:
     """
     commas = [at for at, token in enumerate(tokens) if token.text == ","]
     grouped = _count_thousands_tokens(tokens)
-    if len(commas) != 1 or _BRACKETS & {token.text for token in tokens}:
-        raise UnreadableError("no decimal comma")
+    require(len(commas) == 1 and not _BRACKETS & {token.text for token in tokens}, "no decimal comma")
     at = commas[0]
     around = tokens[at - 1 : at + 2]
-    if at == 0 or len(around) < 3 or around[1].spaced or around[2].spaced or not around[2].text.isdecimal():
-        raise UnreadableError("a comma between members of a list")
+    require(at and len(around) == 3 and not (around[1].spaced or around[2].spaced), "a comma between members of a list")
     start = at - grouped if grouped else at - 1
     whole = "".join(token.text for token in tokens[start:at]).replace(".", "") if grouped else around[0].text
-    if not whole.isdecimal() or tokens[start].kind != NUMBER:
-        raise UnreadableError("no whole number before a comma")
+    require((whole + around[2].text).isdecimal() and tokens[start].kind == NUMBER, "no whole numbers around a comma")
     return [*tokens[:start], tokens[start]._replace(text=f"{whole}.{around[2].text}"), *tokens[at + 2 :]]
 
 

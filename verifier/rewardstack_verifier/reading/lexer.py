@@ -10,18 +10,8 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from rewardstack_verifier.lexicon.units import PREFIXES
+from rewardstack_verifier.reading import commands
 from rewardstack_verifier.reading.characters import MARKS_ON_LETTERS, replace_characters
-from rewardstack_verifier.reading.commands import (
-    ALIASES,
-    COLORED,
-    DEGREES,
-    DROPPED,
-    HIDDEN,
-    LETTER_COMMANDS,
-    SPACES,
-    TEXT,
-    UNWRAPPED,
-)
 from rewardstack_verifier.reading.names import DECORATIONS, SYSTEMS
 from rewardstack_verifier.stack import with_fresh_stack
 
@@ -165,7 +155,7 @@ def tokenize(text: str) -> list[Token]:
     if "\\" in text:
         text = _FORMULA.sub(_expand_formula, _QUANTITY.sub(_expand_quantity, text))
     if text.count("=") > 1:
-        text = _separate_equations(text)
+        text = _EQUATION_GAP.sub(lambda space: f"{space['value'] or ''}, ", text)
     text = _replace_letter_x(_ORDINAL.sub("", replace_characters(text)))
     tokens = _Lexer(text).tokens(word=False)
     tokens = _put_subscripts_first(_unwrap_bases(_drop_empty_groups(tokens)))
@@ -189,11 +179,6 @@ def _expand_formula(match: re.Match[str]) -> str:
     """Return `\\ce{SO4^2-}` as `\\text{SO}_{4}^{2-}`."""
     formula = _COUNT.sub(r"_{\g<0>}", _CHARGE.sub(r"^{\1}", match[1]))
     return _ELEMENTS.sub(r"\\text{\g<0>}", formula)
-
-
-def _separate_equations(text: str) -> str:
-    """Insert a comma between two equations that are separated only by space."""
-    return _EQUATION_GAP.sub(lambda space: f"{space['value'] or ''}, ", text)
 
 
 def _replace_letter_x(text: str) -> str:
@@ -266,7 +251,7 @@ class _Lexer:
                 depth += 1 if found == "{" else -1
                 if depth < 0:
                     return tokens
-            if kind == "space" or match["command"] in SPACES:
+            if kind == "space" or match["command"] in commands.SPACES:
                 spaced = True
             elif found not in _DELIMITERS:
                 first, *rest = self._tokens_of(kind, match, word) or (None,)
@@ -283,7 +268,7 @@ class _Lexer:
                 return [Token(NUMBER, found.replace("{,}", "."), word)]
             grouped = found.count(".") > 1
             return [Token(NUMBER, found.replace(".", "") if grouped else _THOUSANDS.sub("", found), word)]
-        if kind == "letters" and found in DEGREES:
+        if kind == "letters" and found in commands.DEGREES:
             return [Token(COMMAND, "degree")]
         if kind == "letters":
             return [Token(LETTERS, found, word)]
@@ -295,21 +280,21 @@ class _Lexer:
         return [Token(COMMAND if found in _ASCII_OPERATORS else MARK, name)]
 
     def _command(self, name: str, word: bool) -> list[Token]:
-        if name in DROPPED:
+        if name in commands.DROPPED:
             if name in ("left", "right", "mleft", "mright") and self.text.startswith(".", self.at):
                 self.at += 1
             return []
-        if name in HIDDEN or name in COLORED:
+        if name in commands.HIDDEN or name in commands.COLORED:
             self._group(word)
-            return self._group(word) if name in COLORED else []
-        if name in TEXT:
+            return self._group(word) if name in commands.COLORED else []
+        if name in commands.TEXT:
             return self._group(word=True)
-        if name in LETTER_COMMANDS:
-            return [Token(LETTERS, LETTER_COMMANDS[name], word)]
-        if name in UNWRAPPED:
+        if name in commands.LETTER_COMMANDS:
+            return [Token(LETTERS, commands.LETTER_COMMANDS[name], word)]
+        if name in commands.UNWRAPPED:
             inner = self._group(word)
-            return inner if len(inner) == 1 else _add_braces(inner)
-        alias = ALIASES.get(name, name)
+            return inner if len(inner) == 1 else [Token(MARK, "{"), *inner, Token(MARK, "}")]
+        alias = commands.ALIASES.get(name, name)
         return [Token(COMMAND if alias.isalnum() and len(alias) > 1 else MARK, alias)]
 
     def _group(self, word: bool) -> list[Token]:
@@ -383,10 +368,10 @@ def _put_subscripts_first(tokens: list[Token]) -> list[Token]:
     found: list[Token] = []
     at = 0
     while at < len(tokens):
-        end = _argument_end(tokens, at + 1) if tokens[at].text == "^" else 0
+        end = argument_end(tokens, at + 1) if tokens[at].text == "^" else 0
         exponent = [token for token in tokens[at + 1 : end] if token.text not in ("{", "}")]
         subscript_end = (
-            _argument_end(tokens, end + 1) if end and tokens[end : end + 1] and tokens[end].text == "_" else 0
+            argument_end(tokens, end + 1) if end and tokens[end : end + 1] and tokens[end].text == "_" else 0
         )
         if exponent and all(token.text == "'" for token in exponent):
             found += exponent
@@ -405,15 +390,11 @@ def _is_decorated(tokens: list[Token]) -> bool:
     return len(tokens) > 3 and [tokens[-3].text, tokens[-1].text] == ["{", "}"] and tokens[-4].text in DECORATIONS
 
 
-def _argument_end(tokens: list[Token], start: int) -> int:
-    """Return the end of the argument (a group or token) at `start`; 0 if it is too long or not closed."""
+def argument_end(tokens: list[Token], start: int, limit: int = MAX_RAISED) -> int:
+    """Return the end of the argument (a group or token) at `start`; 0 if it is longer than a limit or not closed."""
     depth = 0
-    for at in range(start, min(start + MAX_RAISED, len(tokens))):
+    for at in range(start, min(start + limit, len(tokens))):
         depth += {"{": 1, "}": -1}.get(tokens[at].text, 0)
         if depth <= 0:
             return at + 1 if depth == 0 else 0
     return 0
-
-
-def _add_braces(tokens: list[Token]) -> list[Token]:
-    return [Token(MARK, "{"), *tokens, Token(MARK, "}")]

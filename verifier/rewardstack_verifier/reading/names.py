@@ -8,43 +8,28 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+FUNCTION_ALIASES = dict(
+    pair.split(":")
+    for pair in word_set(
+        "tg:tan ctg:cot cotg:cot cosec:csc arctg:arctan arcctg:arccot sh:sinh ch:cosh th:tanh cth:coth lg:log10"
+        " asin:arcsin acos:arccos atan:arctan arsinh:arcsinh arcosh:arccosh artanh:arctanh sgn:sign ceil:ceiling"
+    )
+)
+"""Other names of functions, as words and as commands."""
 FUNCTIONS = {
     **{
         name: name
         for name in word_set(
             "sin cos tan cot sec csc cis arcsin arccos arctan arccot arcsec arccsc sinh cosh tanh coth sech csch"
-            " arcsinh arccosh arctanh ln exp erf zeta"
+            " arcsinh arccosh arctanh ln exp erf zeta sign abs floor cbrt log10"
         )
     },
-    "tg": "tan",
-    "ctg": "cot",
-    "cotg": "cot",
-    "cosec": "csc",
-    "arctg": "arctan",
-    "arcctg": "arccot",
-    "sh": "sinh",
-    "ch": "cosh",
-    "th": "tanh",
-    "cth": "coth",
-    "lg": "log10",
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
-    "arsinh": "arcsinh",
-    "arcosh": "arccosh",
-    "artanh": "arctanh",
-    "sgn": "sign",
-    "sign": "sign",
-    "abs": "abs",
+    **FUNCTION_ALIASES,
     "Re": "real part",
     "Im": "imaginary part",
     "arg": "argument",
     "Arg": "argument",
-    "floor": "floor",
-    "ceil": "ceiling",
-    "cbrt": "cbrt",
     "log": "log10",
-    "log10": "log10",
 }
 """Operation of each function name; `log` without a base is the decimal logarithm."""
 

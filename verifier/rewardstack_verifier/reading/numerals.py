@@ -8,15 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from rewardstack_verifier.lexicon.numerals import (
-    CHINESE_COUNTERS,
-    CHINESE_DIGITS,
-    CHINESE_LARGE,
-    CHINESE_TENS,
-    LANGUAGES,
-    MONEY,
-    Row,
-)
+from rewardstack_verifier.lexicon import numerals as lexicon
+from rewardstack_verifier.lexicon.numerals import Row
 from rewardstack_verifier.reading.characters import MARKS_ON_LETTERS
 
 MAX_WORDS = 20
@@ -25,9 +18,13 @@ MIN_LETTERS, MAX_LETTERS = 6, 60
 """Minimum and maximum length of a word to split into number words."""
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _MARKS = re.compile(MARKS_ON_LETTERS)
-_INTEGER = f"[{''.join([*CHINESE_DIGITS, *CHINESE_TENS, *CHINESE_LARGE])}]{{1,30}}"
+_INTEGER = f"[{''.join([*lexicon.CHINESE_DIGITS, *lexicon.CHINESE_TENS, *lexicon.CHINESE_LARGE])}]{{1,30}}"
 _CHINESE = re.compile(rf"[负負]?(?:{_INTEGER}又)?(?:{_INTEGER}(?:(?:分之|[点點]){_INTEGER})?|一?半)")
-_DIGITS = str.maketrans({digit: str(value) for digit, value in CHINESE_DIGITS.items()})
+_DIGITS = str.maketrans({digit: str(value) for digit, value in lexicon.CHINESE_DIGITS.items()})
+
+
+_WORD_SETS = ("joining", "negative", "below", "articles", "teens", "half_more")
+"""Fields of `_Language` that are sets of the words in a `Row`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ def parse_number_words(words: list[str], language: str = "") -> Fraction | None:
         return None
     if not all(word.isalpha() or _DECIMAL.fullmatch(word) for word in map(_strip_marks, words)):
         return None
-    if words[-1] in MONEY and len(words) > 1 and _DECIMAL.fullmatch(words[-2]):
+    if words[-1] in lexicon.MONEY and len(words) > 1 and _DECIMAL.fullmatch(words[-2]):
         return None
     chinese = _parse_chinese("".join(words))
     if chinese is not None:
@@ -83,7 +80,7 @@ def split_chinese(word: str, behind_number: bool) -> list[str]:
         behind_number: whether digits are before the word. Then only a large number such as 万 is split off.
     """
     match = re.match("[万萬亿億千百]+", word) if behind_number else _CHINESE.match(word)
-    if match is None or (word[match.end() :] and word[match.end()] not in CHINESE_COUNTERS):
+    if match is None or (word[match.end() :] and word[match.end()] not in lexicon.CHINESE_COUNTERS):
         return [word]
     return [part for part in (match[0], word[match.end() :]) if part]
 
@@ -111,12 +108,9 @@ def _parse_mixed(words: list[str], language: _Language) -> Fraction | None:
             whole, part = _parse_whole(words[:at], language), _parse_part(words[at + 1 :], language)
             if whole is not None and part is not None and part < 1:
                 return whole + part * max(1, language.large.get(words[at - 1], 0) // 100 * 100)
-    fixed = language.fixed.get(words[0]) if len(words) == 1 else None
-    return fixed or _parse_whole(words, language) or _parse_ordinal(words, language) or _parse_zero(words, language)
-
-
-def _parse_zero(words: list[str], language: _Language) -> Fraction | None:
-    return Fraction(0) if len(words) == 1 and language.small.get(words[0]) == 0 else None
+    if len(words) == 1 and (words[0] in language.fixed or language.small.get(words[0]) == 0):
+        return language.fixed.get(words[0], Fraction(0))
+    return _parse_whole(words, language) or _parse_ordinal(words, language)
 
 
 def _parse_part(words: list[str], language: _Language) -> Fraction | None:
@@ -127,17 +121,14 @@ def _parse_part(words: list[str], language: _Language) -> Fraction | None:
     under = language.parts.get(name) or language.parts.get(name[:-1] if name[-1:] in "sn" else "")
     if under is None:
         ordinals = _parse_ordinal([*words[1:-1], name[:-1]], language) if name.endswith("ths") else None
-        return Fraction(_small(words[0], language), ordinals) if ordinals and _small(words[0], language) else None
+        ones = language.small.get(words[0])
+        return Fraction(ones, ordinals) if ordinals and ones else None
     if len(words) == 1:
         return Fraction(1, 2) if under == 2 else None
     above = Fraction(1) if words[:-1] in ([one] for one in language.articles) else _parse_whole(words[:-1], language)
     if above is None or above <= 0 or (above >= under and name[-1] != "s"):
         return None
     return above / under
-
-
-def _small(word: str, language: _Language) -> int:
-    return language.small.get(word, 0)
 
 
 def _parse_ordinal(words: list[str], language: _Language) -> Fraction | None:
@@ -232,7 +223,7 @@ def _parse_chinese(text: str) -> Fraction | None:
     if scaled:
         size = 1
         for character in scaled[2]:
-            size *= CHINESE_LARGE.get(character) or CHINESE_TENS[character]
+            size *= lexicon.CHINESE_LARGE.get(character) or lexicon.CHINESE_TENS[character]
         return Fraction(scaled[1]) * size
     if not _CHINESE.fullmatch(text):
         return None
@@ -253,22 +244,22 @@ def _parse_chinese(text: str) -> Fraction | None:
 
 def _parse_chinese_integer(text: str) -> int:
     """Return the value of Chinese digits in place-value notation, or of digits with tens and larger numbers."""
-    if text and all(character in CHINESE_DIGITS for character in text):
+    if text and all(character in lexicon.CHINESE_DIGITS for character in text):
         return int(text.translate(_DIGITS))
     total = group = digit = 0
     for character in text:
-        if character in CHINESE_DIGITS:
-            digit = CHINESE_DIGITS[character]
-        elif character in CHINESE_TENS:
-            group, digit = group + (digit or 1) * CHINESE_TENS[character], 0
+        if character in lexicon.CHINESE_DIGITS:
+            digit = lexicon.CHINESE_DIGITS[character]
+        elif character in lexicon.CHINESE_TENS:
+            group, digit = group + (digit or 1) * lexicon.CHINESE_TENS[character], 0
         else:
-            total, group, digit = (total + group + digit) * CHINESE_LARGE[character], 0, 0
+            total, group, digit = (total + group + digit) * lexicon.CHINESE_LARGE[character], 0, 0
     return total + group + digit
 
 
 @lru_cache(maxsize=1)
 def _languages() -> dict[str, _Language]:
-    return {name: _language(row) for name, row in LANGUAGES.items()}
+    return {name: _language(row) for name, row in lexicon.LANGUAGES.items()}
 
 
 def _language(row: Row) -> _Language:
@@ -279,14 +270,9 @@ def _language(row: Row) -> _Language:
         large={word: 10**power for word, power in _by_word(row.large, row.powers).items()},
         parts=_by_word(row.parts, range(2, 200)),
         ordinals=_by_word(row.ordinals, range(1, 200)),
-        joining=frozenset(row.joining.split()),
-        negative=frozenset(row.negative.split()),
-        below=frozenset(row.below.split()),
-        articles=frozenset(row.articles.split()),
         fixed={name: Fraction(value) for name, value in _fixed_values(row)},
-        teens=frozenset(row.teens.split()),
-        half_more=frozenset(row.half_more.split()),
         and_a_half=row.and_a_half,
+        **{name: frozenset(getattr(row, name).split()) for name in _WORD_SETS},
     )
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from rewardstack_verifier.reading.lexer import Token, UnreadableError, tokenize
 from rewardstack_verifier.reading.parser import parse_formula
 from rewardstack_verifier.reading.syntax import Node
+from rewardstack_verifier.reading.terms import require
 
 _OPERATORS = {
     **dict.fromkeys(("int", "iint", "iiint", "oint"), "integral"),
@@ -43,8 +44,7 @@ def parse_result(tokens: list[Token]) -> Node:
         UnreadableError: there is no operator before the last equals sign, or the result cannot be parsed.
     """
     last = _last_side(tokens)
-    if not _operators(tokens[: len(tokens) - len(last)]):
-        raise UnreadableError("nothing to evaluate")
+    require(_operators(tokens[: len(tokens) - len(last)]), "nothing to evaluate")
     return parse_formula(last)
 
 

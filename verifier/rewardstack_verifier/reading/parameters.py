@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.numbers.points import INTEGER_LETTERS
-from rewardstack_verifier.numbers.tree import Apply, Symbol, rename_symbols, symbols
+from rewardstack_verifier.numbers.tree import Symbol, is_call, rename_symbols, symbols
 from rewardstack_verifier.reading.lexer import Token, UnreadableError
 from rewardstack_verifier.reading.names import word_set
 from rewardstack_verifier.reading.parser import parse_formula
 from rewardstack_verifier.reading.syntax import Family, Node, Relation, is_expression
+from rewardstack_verifier.reading.terms import require
 
-_BEFORE = word_set(
-    ", ( ; forall where for with and any all some every each is an a number numbers der die für entier entière"
-)
+_BEFORE = word_set(f", ( ; {phrases.DECLARING}")
 """Signs and words that can be before a parameter, or before the name of its set."""
-_BEHIND = word_set(") .")
-_CONSTANT = word_set("constant constants")
-"""Words for a parameter that is not an argument."""
-_SETS = {
-    **dict.fromkeys(("Z", "integer", "integers", "entier", "entiers", "entero", "enteros", "ganz", "целое"), "Z"),
-    **dict.fromkeys(("N", "natural", "naturals"), "N"),
-    **dict.fromkeys(("R", "real", "reals", "reell", "reelle", "réel", "real"), "R"),
-}
+_BEHIND, _CONSTANT = word_set(") ."), word_set(phrases.CONSTANT)
+_SETS = {word: letter for letter, words in phrases.NUMBER_SETS.items() for word in words.split()}
 MAX_SET_WORDS = 3
 """Maximum words of a set before its letter, such as "all integers"."""
 MAX_TOKENS = 12
@@ -59,8 +53,7 @@ def _parse_declared(tokens: list[Token]) -> Relation:
     """Parse bounds of an integer behind the name of its set: "all integers n > 2"."""
     words = [token.text for token in tokens[:MAX_SET_WORDS]]
     at = next((at for at, word in enumerate(words, 1) if _SETS.get(word) == "Z"), 0)
-    if not at or not {*words[: at - 1]} <= _BEFORE:
-        raise UnreadableError("no parameter")
+    require(at and {*words[: at - 1]} <= _BEFORE, "no parameter")
     node = parse_formula(tokens[at:])
     if not isinstance(node, Relation) or not any(_needs_no_set(node, letter, "Z") for letter in INTEGER_LETTERS):
         raise UnreadableError("no bounds of an integer")
@@ -87,17 +80,13 @@ def _read_declaration(declaration: list[str]) -> tuple[str, str] | None:
 def _is_constant(node: Relation, parameter: str, domain: str, declaration: list[Token]) -> bool:
     """Return whether a parameter is a constant of a function: it is called so, or can be any real number."""
     is_called = any(token.text in _CONSTANT for token in declaration)
-    is_used = _is_function(node.sides[0]) and parameter in symbols(*filter(is_expression, node.sides[1:]))
+    is_used = is_call(node.sides[0]) and parameter in symbols(*filter(is_expression, node.sides[1:]))
     return is_used and (domain == "R" or (not domain and is_called))
 
 
 def _needs_no_set(node: Relation, parameter: str, domain: str) -> bool:
     """Return whether a parameter is the argument of a function such as `f(x)`, or an integer `n` between bounds."""
-    if _is_function(node.sides[0]):
+    if is_call(node.sides[0]):
         return is_expression(node.sides[0]) and parameter in symbols(node.sides[0])
     is_bounded = Symbol(parameter) in node.sides and {*node.operators} <= {"<", "<=", ">", ">="}
     return is_bounded and domain == "Z" and parameter in INTEGER_LETTERS
-
-
-def _is_function(side: Node) -> bool:
-    return isinstance(side, Apply) and side.operation.startswith("call ")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from rewardstack_verifier.numbers.tree import (
@@ -19,25 +21,17 @@ from rewardstack_verifier.numbers.tree import (
     substitute,
     symbols,
 )
-from rewardstack_verifier.reading import numerals
-from rewardstack_verifier.reading.lexer import BEGIN, COMMAND, END, LETTERS, MARK, NUMBER, Token, UnreadableError
-from rewardstack_verifier.reading.names import (
-    AMBIGUOUS_FUNCTIONS,
-    CONSTANTS,
-    DECORATIONS,
-    DETERMINANT,
-    FUNCTIONS,
-    GREEK,
-    INVERSES,
-    JOINING,
-    MATRICES,
-    MULTI_ARGUMENT_FUNCTIONS,
-    NO_FACTORS,
-    OVER_INDEX,
-    RELATIONS,
-    SYSTEMS,
-    UNIT_LETTERS,
-    word_set,
+from rewardstack_verifier.reading import names, numerals
+from rewardstack_verifier.reading.lexer import (
+    BEGIN,
+    COMMAND,
+    END,
+    LETTERS,
+    MARK,
+    NUMBER,
+    Token,
+    UnreadableError,
+    argument_end,
 )
 from rewardstack_verifier.reading.piecewise import parse_piecewise
 from rewardstack_verifier.reading.syntax import (
@@ -54,14 +48,15 @@ from rewardstack_verifier.reading.syntax import (
 from rewardstack_verifier.reading.terms import (
     SIGNS,
     add_term,
-    copy_sign,
     is_integer,
     is_proper,
     make_letter,
+    make_mixed,
     make_number,
     make_periodic,
     make_product,
     make_repeating,
+    require,
     require_expression,
     strip_sign,
     subscript_text,
@@ -81,15 +76,17 @@ _LETTERS_THAT_JOIN = frozenset(("e", "y", "o", "et", "ou"))
 """Words between two items that may also be letters of a formula."""
 _NO_ITEM = _SCRIPT_MARKS | {*")]}+*/", "\\}"}
 """Tokens at which no item of a list starts."""
-_STOPPING = word_set(", ; : ) ] } \\} \\\\ & | + - ± ∓ cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
+_STOPPING = names.word_set(
+    ", ; : ) ] } \\} \\\\ & | + - ± ∓ cup cap setminus rangle rfloor rceil land lor . pmod bmod mod"
+)
 """Tokens that end a product of adjacent factors."""
 MAX_ROWS = 4
 """Maximum rows and columns of a determinant, and of each matrix in a product. Both are expanded into sums."""
-_OPERATORS = word_set("^ _ ! ' degree % * /") | set(RELATIONS)
+_OPERATORS = names.word_set("^ _ ! ' degree % * /") | set(names.RELATIONS)
 """Tokens that do not begin a factor, in addition to those of `_STOPPING`."""
 MAX_TERMS = 100
 """A sum or product over an index is expanded if it has at most this many terms."""
-_FIGURES = word_set("angle triangle")
+_FIGURES = names.word_set("angle triangle")
 """Commands before the name of a figure, such as `\\triangle ABC`."""
 MAX_FACTORS = 2
 """Maximum number of adjacent letters that are factors; more letters may be a word."""
@@ -100,11 +97,11 @@ MAX_LABELS = 4
 """Maximum distance in the alphabet between the capital letters of a figure."""
 _ARGUMENTS = frozenset("xtns")
 """Letters that are usual arguments of functions."""
-_REPEATING = word_set("repeating recurring")
+_REPEATING = names.word_set("repeating recurring")
 """Words after a decimal whose last digits repeat."""
-_ABOVE = word_set("* star dagger max min")
+_ABOVE = names.word_set("* star dagger max min")
 """Superscripts of a letter that are part of its name, in addition to words."""
-MAX_SUBSCRIPT = 24
+MAX_SUBSCRIPT = 25
 """Maximum tokens of a subscript."""
 MAX_ARGUMENTS = 6
 """Maximum number of arguments of a function that is named by a letter."""
@@ -149,8 +146,7 @@ class _Parser:
 
     def parse_all(self) -> Node:
         """Parse all tokens as one node."""
-        if not self._tokens:
-            raise UnreadableError("nothing")
+        require(self._tokens, "nothing")
         items, joined = self._items()
         self._take(".")
         if self._at < len(self._tokens):
@@ -176,7 +172,7 @@ class _Parser:
             if token.kind in (MARK, COMMAND) and token.text in (",", ";", ":", "\\\\"):
                 joiner = joiner or {"\\\\": ","}.get(token.text, token.text)
             elif self._joins(token):
-                joiner = JOINING[token.text]
+                joiner = names.JOINING[token.text]
             else:
                 return joiner
             self._next()
@@ -189,7 +185,7 @@ class _Parser:
         """
         if token.kind == COMMAND:
             return token.text in ("land", "lor")
-        if token.kind != LETTERS or token.text not in JOINING:
+        if token.kind != LETTERS or token.text not in names.JOINING:
             return False
         following = self._peek(1)
         if token.text not in _LETTERS_THAT_JOIN:
@@ -208,7 +204,7 @@ class _Parser:
             if sign != "bmod" and self._peek().text != "=":
                 return Relation((), (sides[0],), divisor)
             sides = [Apply("remainder", (sides[0], divisor))]
-        while (relation := RELATIONS.get(self._peek().text)) and self._peek().kind in (MARK, COMMAND):
+        while (relation := names.RELATIONS.get(self._peek().text)) and self._peek().kind in (MARK, COMMAND):
             self._next()
             operators.append(relation)
             sides.append(self._sets())
@@ -235,8 +231,7 @@ class _Parser:
         combined = 0
         while operator := self._set_operator(left):
             combined += 1
-            if combined > MAX_SETS:
-                raise UnreadableError("too many sets")
+            require(combined <= MAX_SETS, "too many sets")
             left = Combination(operator, left, self._sum())
         return left
 
@@ -263,7 +258,7 @@ class _Parser:
             self._next()
             self._skip_columns()
             return self._system()
-        if opening == "\\{" and (builder := self._set_builder()):
+        if opening == "\\{" and (builder := self._attempt(self._set_builder)):
             return builder
         items, joined = self._items(*closing)
         closed = self._expect(*closing)
@@ -277,41 +272,41 @@ class _Parser:
             brackets_shown, tuple(items), {"\\}": "}", "}": "", "rangle": ">"}.get(closed, closed), tuple(joined)
         )
 
-    def _set_builder(self) -> SetBuilder | None:
-        """Parse `member | conditions` and the closing brace; for anything else, consume nothing and return None."""
-        start, tokens, self._bars = self._at, self._tokens.copy(), 1
-        try:
-            member = self._relation()
-            self._expect("|", ":")
-            self._bars = 0
-            conditions, joined = self._items("\\}")
-            self._expect("\\}")
-        except UnreadableError:
-            self._at, self._tokens, self._bars = start, tokens, 0
-            return None
+    def _set_builder(self) -> SetBuilder:
+        """Parse `member | conditions` and the closing brace."""
+        self._bars = 1
+        member = self._relation()
+        self._expect("|", ":")
+        self._bars = 0
+        conditions, joined = self._items("\\}")
+        self._expect("\\}")
         if "or" in joined:
             return SetBuilder(member, (Sequence("", tuple(conditions), "", tuple(joined)),))
         return SetBuilder(member, tuple(conditions))
+
+    def _attempt(self, read: Callable[[], T | None]) -> T | None:
+        """Return the result of `read`; if it is None or `read` fails, return None and consume nothing."""
+        start, tokens, bars, found = self._at, self._tokens.copy(), self._bars, None
+        with suppress(UnreadableError):
+            found = read()
+        if found is None:
+            self._at, self._tokens, self._bars = start, tokens, bars
+        return found
 
     def _sum(self) -> Node:
         sign = self._take(*SIGNS)
         first = self._product()
         if isinstance(first, Matrix):
-            return self._sum_of_matrices(
-                Matrix(tuple(tuple(map(negative, map(require_expression, row))) for row in first.rows))
-                if sign == "-"
-                else first
-            )
+            return self._sum_of_matrices(_map_entries(negative, first) if sign == "-" else first)
         if not sign and (self._peek().text not in SIGNS or self._at_set_minus(first)):
             return first
         if isinstance(first, Sequence) and first.opening in ("(", "<") and not sign:
             self._has_points = True
             return replace(first, items=self._sum_of_matrices(Matrix((first.items,))).rows[0])
         total = add_term(sign or "+", None, require_expression(first))
-        while (sign := self._take(*SIGNS)) and not self._ends():
+        while (sign := self._take(*SIGNS)) and self._peek() is not END_OF_TOKENS:
             total = add_term(sign, total, require_expression(self._product()))
-        if sign:
-            raise UnreadableError("a sign without an operand")
+        require(not sign, "a sign without an operand")
         return total
 
     def _sum_of_matrices(self, total: Matrix) -> Matrix:
@@ -319,21 +314,10 @@ class _Parser:
         while sign := self._take("+", "-"):
             term = self._product()
             term = Matrix((term.items,)) if isinstance(term, Sequence) and self._has_points else term
-            if not isinstance(term, Matrix) or _shape(total) != _shape(term):
+            if not isinstance(term, Matrix) or [*map(len, total.rows)] != [*map(len, term.rows)]:
                 raise UnreadableError("a matrix and a term of another shape")
-            total = Matrix(
-                tuple(
-                    tuple(
-                        add_term(sign, require_expression(one), require_expression(other))
-                        for one, other in zip(*rows, strict=True)
-                    )
-                    for rows in zip(total.rows, term.rows, strict=True)
-                )
-            )
+            total = _map_entries(partial(add_term, sign), total, term)
         return total
-
-    def _ends(self) -> bool:
-        return self._peek() is END_OF_TOKENS
 
     def _product(self) -> Node:
         first = self._unary()
@@ -355,10 +339,7 @@ class _Parser:
                 fraction = self._peek().text == "frac"
                 factor = self._unary()
                 if may_be_mixed and fraction and not factors and is_proper(strip_sign(factor)):
-                    first, may_be_mixed = (
-                        copy_sign(factor, Apply("sum", (require_expression(first), strip_sign(factor)))),
-                        False,
-                    )
+                    first, may_be_mixed = make_mixed(first, factor), False
                     continue
             else:
                 return first if not factors else make_product([require_expression(first), *factors])
@@ -389,11 +370,8 @@ class _Parser:
         The factor of a point must not have letters, because `f(1, 2)` is not a product, unless it is added to a point.
         """
         if isinstance(of, Matrix):
-            return Matrix(
-                tuple(tuple(make_product([factor, require_expression(one)]) for one in row) for row in of.rows)
-            )
-        if (symbols(factor) and not self._has_points) or of.opening not in ("(", "<"):
-            raise UnreadableError("a list within a product")
+            return _map_entries(lambda one: make_product([factor, one]), of)
+        require((not symbols(factor) or self._has_points) and of.opening in ("(", "<"), "a list within a product")
         return replace(of, items=tuple(make_product([factor, require_expression(one)]) for one in of.items))
 
     def _mixed(self, whole: Node, factors: list[Expression]) -> Expression:
@@ -428,7 +406,7 @@ class _Parser:
 
     def _postfix(self, node: Node) -> Node:
         while True:
-            if isinstance(node, (Matrix, Sequence)) and self._at_transpose():
+            if isinstance(node, (Matrix, Sequence)) and self._peek().text == "^" and self._peek(1).text in ("T", "top"):
                 self._at += 2
                 rows = node.rows if isinstance(node, Matrix) else (node.items,)
                 node = Matrix(tuple(zip(*rows, strict=True)))
@@ -461,9 +439,6 @@ class _Parser:
             return integer(math.prod(range(int(node.value), 0, -2)))
         return Apply("factorial", (node,))
 
-    def _at_transpose(self) -> bool:
-        return self._peek().text == "^" and self._peek(1).text in ("T", "top")
-
     def _power_of(self, base: Expression) -> Expression:
         if self._take("degree"):
             return Apply("degree", (base,))
@@ -474,26 +449,31 @@ class _Parser:
             return Apply("power", (base, negative(self._argument(is_whole=True))))
         return Apply("power", (base, self._argument(is_whole=True)))
 
-    def _command(self, name: str) -> Node:
-        if name == "frac":
-            if derivative := self._derivative("{", "}", "{", "}"):
-                return derivative
-            return Apply("quotient", (self._argument(), self._argument()))
+    def _operation(self, name: str) -> Node | None:
+        """Parse what follows the name of a function, root or figure; for other names, return None."""
+        if name in names.FUNCTIONS:
+            return self._function(names.FUNCTIONS[name])
+        if name in names.MULTI_ARGUMENT_FUNCTIONS:
+            return self._function_of_several(names.MULTI_ARGUMENT_FUNCTIONS[name])
         if name == "sqrt":
             return self._root()
-        if name == "binom":
-            return Apply("binomial", (self._argument(), self._argument()))
-        if name in FUNCTIONS:
-            return self._function(FUNCTIONS[name])
-        if name in MULTI_ARGUMENT_FUNCTIONS:
-            return self._function_of_several(MULTI_ARGUMENT_FUNCTIONS[name])
+        is_figure = name in _FIGURES and self._peek().kind == LETTERS
+        return Symbol(f"{name} {self._next().text}") if is_figure else None
+
+    def _command(self, name: str) -> Node:
+        if name == "frac" and (derivative := self._derivative("{", "}", "{", "}")):
+            return derivative
+        if name in ("frac", "binom"):
+            return Apply("quotient" if name == "frac" else "binomial", (self._argument(), self._argument()))
+        if operation := self._operation(name):
+            return operation
         if name == "Gamma" and self._peek().text == "(":
             return self._function("gamma")
         if name in ("lfloor", "lceil"):
             return self._rounded(name)
-        if name in OVER_INDEX:
-            return self._over_index(OVER_INDEX[name])
-        if name == "det" and self._peek().kind == BEGIN and self._peek().text in MATRICES:
+        if name in names.OVER_INDEX:
+            return self._over_index(names.OVER_INDEX[name])
+        if name == "det" and self._peek().kind == BEGIN and self._peek().text in names.MATRICES:
             return self._determinant(self._next().text)
         return self._symbol(name)
 
@@ -509,18 +489,16 @@ class _Parser:
 
     def _symbol(self, name: str) -> Node:
         """Parse a command for a symbol: a constant, a letter, an accented letter, a figure, a set, dots."""
-        if name in CONSTANTS:
-            return Constant(CONSTANTS[name])
+        if name in names.CONSTANTS:
+            return Constant(names.CONSTANTS[name])
         if name == "Delta" and self._peek().kind == LETTERS and not self._peek().text.isupper():
             return Symbol(self._full_name(f"Delta {subscript_text(self._argument())}"))
-        if name in GREEK:
+        if name in names.GREEK:
             return self._named(name)
-        if name in DECORATIONS:
+        if name in names.DECORATIONS:
             decorated = subscript_text(self._argument())
             is_vector = len(decorated) == 1 and (name == "vec" or (name == "hat" and decorated in "ijk"))
             return make_letter(self._full_name(decorated if is_vector else f"{name} {decorated}"))
-        if name in _FIGURES and self._peek().kind == LETTERS:
-            return Symbol(f"{name} {self._next().text}")
         if name == "mathbb":
             return self._named_set(subscript_text(self._argument()))
         if name == "emptyset":
@@ -589,8 +567,8 @@ class _Parser:
                 base = self._argument()
             else:
                 exponent = negative(self._argument()) if self._take("-") else self._argument()
-        if exponent == integer(-1) and operation in INVERSES:
-            operation, exponent = INVERSES[operation], None
+        if exponent == integer(-1) and operation in names.INVERSES:
+            operation, exponent = names.INVERSES[operation], None
         argument = self._function_argument()
         if base is not None and operation not in ("log10", "ln"):
             raise UnreadableError(f"{operation} with a subscript")
@@ -616,16 +594,18 @@ class _Parser:
         if self._take("-"):
             return negative(self._nested(self._function_argument))
         factors = [require_expression(self._nested(self._power))]
-        while self._begins_factor() and self._peek().text not in ("(", "[") and self._peek().text not in FUNCTIONS:
+        while (
+            self._begins_factor() and self._peek().text not in ("(", "[") and self._peek().text not in names.FUNCTIONS
+        ):
             factors.append(require_expression(self._nested(self._power)))
         return make_product(factors)
 
     def _environment(self, environment: str) -> Node:
-        if environment in SYSTEMS:
+        if environment in names.SYSTEMS:
             return self._system()
-        if environment == DETERMINANT:
+        if environment == names.DETERMINANT:
             return self._determinant(environment)
-        if environment not in MATRICES:
+        if environment not in names.MATRICES:
             raise UnreadableError(f"an environment {environment}")
         return self._rows(environment)
 
@@ -635,17 +615,18 @@ class _Parser:
         if end is None:
             raise UnreadableError("a system that is not closed")
         rows = self._tokens[self._at : end]
-        if not rows:
-            raise UnreadableError("a system without rows")
+        require(rows, "a system without rows")
         followers = [*rows[1:], END_OF_TOKENS]
-        if any(token.text == "&" and after.text not in RELATIONS for token, after in zip(rows, followers, strict=True)):
+        if any(
+            token.text == "&" and after.text not in names.RELATIONS
+            for token, after in zip(rows, followers, strict=True)
+        ):
             self._at = end + 1
             return parse_piecewise(rows, lambda row: type(self)(row).parse_all())
         self._tokens[self._at : end] = [token for token in rows if token.text != "&"]
         items, joined = self._items()
         self._take(".")
-        if self._next().kind != END:
-            raise UnreadableError("a system with something other than relations")
+        require(self._next().kind == END, "a system with something other than relations")
         return Sequence("", tuple(items), "", tuple(joined))
 
     def _at_open_array(self) -> bool:
@@ -659,13 +640,11 @@ class _Parser:
         """Consume the column specification of an array, if it has one."""
         if self._take("{"):
             while not self._take("}"):
-                if self._next() is END_OF_TOKENS:
-                    raise UnreadableError("an array that is not closed")
+                require(self._next() is not END_OF_TOKENS, "an array that is not closed")
 
     def _determinant(self, environment: str) -> Expression:
         rows = self._rows(environment).rows
-        if not 0 < len(rows) <= MAX_ROWS or {len(row) for row in rows} != {len(rows)}:
-            raise UnreadableError("a determinant that is too large, or not square")
+        require(0 < len(rows) <= MAX_ROWS and {*map(len, rows)} == {len(rows)}, "a large determinant, or not square")
         return determinant([[require_expression(entry) for entry in row] for row in rows])
 
     def _rows(self, environment: str) -> Matrix:
@@ -677,8 +656,7 @@ class _Parser:
                 rows.append([])
             elif not self._take("&"):
                 rows[-1].append(self._inside(self._relation))
-        if self._next() is END_OF_TOKENS:
-            raise UnreadableError("a matrix that is not closed")
+        require(self._next() is not END_OF_TOKENS, "a matrix that is not closed")
         return Matrix(tuple(tuple(row) for row in rows if row))
 
     def _argument(self, is_whole: bool = False) -> Expression:
@@ -690,15 +668,14 @@ class _Parser:
         if token.kind == NUMBER and not is_whole and token.text.isdecimal() and len(token.text) > 1:
             self._replace_next(token, token.text[1:])
             return make_number(token.text[0])
-        if token.kind == LETTERS and len(token.text) > 1 and token.text not in CONSTANTS and not is_whole:
+        if token.kind == LETTERS and len(token.text) > 1 and token.text not in names.CONSTANTS and not is_whole:
             self._replace_next(token, token.text[1:])
             return make_letter(token.text[0])
         return require_expression(self._inside(self._atom))
 
     def _atom(self) -> Node:
         token = self._next()
-        if token is END_OF_TOKENS:
-            raise UnreadableError("an incomplete formula")
+        require(token is not END_OF_TOKENS, "an incomplete formula")
         if token.kind == NUMBER:
             return self._number(token.text)
         if token.kind == LETTERS:
@@ -731,32 +708,24 @@ class _Parser:
         self._next()
         group, repeated, closed = self._next(), self._next(), self._next()
         whole, point, fixed = digits.partition(".")
-        if not (group.text == "{" and repeated.kind == NUMBER and repeated.text.isdecimal() and closed.text == "}"):
-            raise UnreadableError("a line over something other than digits")
-        if not point:
-            raise UnreadableError("digits that repeat without a decimal point")
+        is_group = (group.text, repeated.kind, closed.text) == ("{", NUMBER, "}")
+        require(is_group and repeated.text.isdecimal() and point, "a line over something other than decimal places")
         return make_periodic(whole, fixed, repeated.text)
 
     def _letters(self, token: Token) -> Node:
         name = token.text
-        is_product = name in AMBIGUOUS_FUNCTIONS and not (token.word or self._peek().spaced)
-        if name in FUNCTIONS and len(name) > 1 and not is_product:
-            return self._function(FUNCTIONS[name])
-        if name in MULTI_ARGUMENT_FUNCTIONS:
-            return self._function_of_several(MULTI_ARGUMENT_FUNCTIONS[name])
+        is_product = name in names.AMBIGUOUS_FUNCTIONS and not (token.word or self._peek().spaced)
+        if not is_product and (operation := self._operation(name)):
+            return operation
         if name in ("const", "constant"):
             return Symbol("C")
-        if name == "sqrt":
-            return self._root()
-        if token.word and name in UNIT_LETTERS and self._at > 1 and self._tokens[self._at - 2].text not in SIGNS:
+        if token.word and name in names.UNIT_LETTERS and self._at > 1 and self._tokens[self._at - 2].text not in SIGNS:
             raise UnreadableError("a letter that is a unit")
-        if len(name) == 1 or name in CONSTANTS:
+        if len(name) == 1 or name in names.CONSTANTS:
             return self._named(name)
-        if name in GREEK:
+        if name in names.GREEK:
             return Symbol(name)
-        if name in _FIGURES and self._peek().kind == LETTERS:
-            return Symbol(f"{name} {self._next().text}")
-        if token.word or name in NO_FACTORS or (len(name) > MAX_FACTORS and not _are_factors(name)):
+        if token.word or name in names.NO_FACTORS or (len(name) > MAX_FACTORS and not _are_factors(name)):
             raise UnreadableError(f"the word {name!r}")
         self._at -= 1
         if derivative := self._derivative("/"):
@@ -775,9 +744,10 @@ class _Parser:
             return Symbol(f"{name}_{self._next().text}")  # `C1`, a constant of a general solution
         marked = self._full_name(name)
         primes = marked.count("'") if marked.rstrip("'") == name else 0
-        if marked in CONSTANTS and marked not in self._indices:
-            return Constant(CONSTANTS[name])
-        if marked in ("C", "P") and (number := self._count_call(marked)):
+        if marked in names.CONSTANTS and marked not in self._indices:
+            return Constant(names.CONSTANTS[name])
+        is_count = marked in ("C", "P") and self._peek().text == "(" and not self._names_function()
+        if is_count and (number := self._attempt(lambda: self._count_call(marked))):
             return number
         if (primes or marked in "fghFGH" or self._names_function()) and self._peek().text == "(":
             argument = self._inside(self._atom)
@@ -817,15 +787,9 @@ class _Parser:
         return subscript_text(self._argument(is_whole=True))
 
     def _subscript_group(self) -> str:
-        found: list[str] = []
-        depth = 0
-        while len(found) <= MAX_SUBSCRIPT and self._peek() is not END_OF_TOKENS:
-            token = self._next()
-            depth += {"{": 1, "}": -1}.get(token.text, 0)
-            found.append(token.text)
-            if not depth:
-                return "".join(text for text in found if text not in ("{", "}"))
-        raise UnreadableError("a subscript that is too long or not closed")
+        start, self._at = self._at, argument_end(self._tokens, self._at, MAX_SUBSCRIPT)
+        require(self._at, "a subscript that is too long or not closed")
+        return "".join(token.text for token in self._tokens[start : self._at] if token.text not in ("{", "}"))
 
     def _superscript_text(self) -> str:
         """Consume a superscript that is part of a name: a star or a word; return an empty string for an exponent."""
@@ -855,24 +819,16 @@ class _Parser:
         following = self._tokens[self._at + end + 2 :]
         return count > 1 or arguments[0] in _ARGUMENTS or any(arguments[0] in token.text for token in following)
 
-    def _count_call(self, name: str) -> Expression | None:
+    def _count_call(self, name: str) -> Apply | None:
         """Parse the arguments of `C(5, 2)` or `P(5, 2)`, a number of combinations or permutations, or return None."""
-        if self._peek().text != "(" or self._names_function():
-            return None
-        start, tokens = self._at, self._tokens.copy()
         pair = self._inside(self._atom)
-        if (
-            isinstance(pair, Sequence)
-            and pair.joined == (",",)
-            and pair.closing == ")"
-            and all(map(is_expression, pair.items))
-        ):
-            n, k = map(require_expression, pair.items)
-            if not (is_integer(n) and is_integer(k) and n.value < k.value):
-                chosen = Apply("binomial", (n, k))
-                return chosen if name == "C" else Apply("product", (chosen, Apply("factorial", (k,))))
-        self._at, self._tokens = start, tokens
-        return None
+        if not isinstance(pair, Sequence) or (pair.joined, pair.closing) != ((",",), ")"):
+            return None
+        n, k = map(require_expression, pair.items)
+        if is_integer(n) and is_integer(k) and n.value < k.value:
+            return None
+        chosen = Apply("binomial", (n, k))
+        return chosen if name == "C" else Apply("product", (chosen, Apply("factorial", (k,))))
 
     def _absolute(self) -> Node:
         self._bars += 1
@@ -914,8 +870,7 @@ class _Parser:
 
     def _nested(self, read: Callable[[], T]) -> T:
         """Call `read` one nesting level deeper, and return its result."""
-        if self._depth >= MAX_DEPTH:
-            raise UnreadableError("too deeply nested")
+        require(self._depth < MAX_DEPTH, "too deeply nested")
         self._depth += 1
         try:
             return read()
@@ -942,8 +897,7 @@ def multiply_matrices(matrix: Matrix, by: Node) -> Matrix:
     rows = matrix.rows
     columns = tuple(zip(*by.rows, strict=True)) if isinstance(by, Matrix) and len(set(map(len, by.rows))) == 1 else ()
     lengths = {*map(len, rows), *map(len, columns)}
-    if not columns or len(lengths) > 1 or max(len(rows), len(columns), *lengths) > MAX_ROWS:
-        raise UnreadableError("matrices that cannot be multiplied")
+    require(columns and len(lengths) == 1 and max(len(rows), len(columns), *lengths) <= MAX_ROWS, "other shapes")
     return Matrix(tuple(tuple(_inner_product(row, column) for column in columns) for row in rows))
 
 
@@ -954,13 +908,15 @@ def _inner_product(row: tuple[Node, ...], column: tuple[Node, ...]) -> Expressio
     )
 
 
-def _shape(matrix: Matrix) -> list[int]:
-    return [len(row) for row in matrix.rows]
+def _map_entries(combine: Callable[..., Expression], *matrices: Matrix) -> Matrix:
+    """Return the matrix whose entries combine the entries of matrices of one shape."""
+    rows = zip(*(matrix.rows for matrix in matrices), strict=True)
+    return Matrix(tuple(tuple(map(combine, *(map(require_expression, row) for row in same))) for same in rows))
 
 
 def _is_letter(token: Token) -> bool:
     """Return whether a token is a single letter, Latin or Greek."""
-    return token.text in GREEK or (token.kind == LETTERS and len(token.text) == 1)
+    return token.text in names.GREEK or (token.kind == LETTERS and len(token.text) == 1)
 
 
 def _are_factors(letters: str) -> bool:

@@ -6,23 +6,10 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from rewardstack_verifier.lexicon.phrases import CONDITIONS, OTHERWISE
-from rewardstack_verifier.numbers.tree import (
-    ONE,
-    Apply,
-    Expression,
-    Number,
-    difference,
-)
+from rewardstack_verifier.numbers.tree import ONE, Apply, Expression, Number, difference
 from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadableError
-from rewardstack_verifier.reading.syntax import (
-    Node,
-    Relation,
-    Sequence,
-    is_expression,
-)
-from rewardstack_verifier.reading.terms import (
-    require_expression,
-)
+from rewardstack_verifier.reading.syntax import Node, Relation, Sequence
+from rewardstack_verifier.reading.terms import require, require_expression
 
 _CONDITIONS, _OTHERWISE = frozenset(CONDITIONS.split()), frozenset(OTHERWISE.split())
 _SIGNS = frozenset((",", ".", ";", ":"))
@@ -45,8 +32,7 @@ def parse_piecewise(rows: list[Token], read: Callable[[list[Token]], Node]) -> A
     arguments: list[Expression] = []
     for row in _split(rows, "\\\\"):
         value, *conditions = _split(row, "&")
-        if len(conditions) != 1 or len(arguments) >= 2 * MAX_CASES:
-            raise UnreadableError("a case without its condition")
+        require(len(conditions) == 1 and len(arguments) < 2 * MAX_CASES, "a case without its condition")
         arguments += require_expression(read(_trim(value))), _condition(_trim(conditions[0]), read)
     return Apply("piecewise", (*arguments, GAP, ONE))
 
@@ -82,7 +68,7 @@ def _condition_value(node: Node) -> Expression:
     if isinstance(node, Sequence) and not node.opening and node.joined:
         is_any = set(node.joined) == {"or"}
         return Apply("any" if is_any else "all", tuple(map(_condition_value, node.items)))
-    if not isinstance(node, Relation) or node.modulus is not None or not all(map(is_expression, node.sides)):
+    if not isinstance(node, Relation) or node.modulus is not None:
         raise UnreadableError("not a condition")
     sides = [require_expression(side) for side in node.sides]
     links = [_relation_value(sign, *sides[at : at + 2]) for at, sign in enumerate(node.operators)]

@@ -14,7 +14,7 @@ from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, T
 from rewardstack_verifier.reading.names import CONSTANTS, GREEK, JOINING
 from rewardstack_verifier.reading.parser import MAX_FACTORS, parse_formula
 from rewardstack_verifier.reading.syntax import Quantity, Sequence, Total
-from rewardstack_verifier.reading.terms import is_proper, make_number, require_expression
+from rewardstack_verifier.reading.terms import is_proper, make_number, require, require_expression
 from rewardstack_verifier.reading.units import Meanings, currencies_by_sign, is_currency, multiply_units, parse_unit
 
 MAX_WORDS = 8
@@ -46,8 +46,7 @@ def parse_quantity(tokens: list[Token]) -> Quantity | Apply:
         UnreadableError: the tokens are not a value with a unit, a currency or a noun.
     """
     tokens = _merge_units(tokens)
-    if len(tokens) > MAX_TOKENS:
-        raise UnreadableError("too long for a quantity")
+    require(len(tokens) <= MAX_TOKENS, "too long for a quantity")
     if len(tokens) > 2 and tokens[-1].text == ".":
         tokens = tokens[:-1]
     with suppress(UnreadableError):
@@ -76,11 +75,9 @@ def parse_total(tokens: list[Token]) -> Total | Sequence:
         if not joins:
             groups[-1].append(token)
     groups = [group for group in groups if group]
-    if not 2 <= len(groups) <= MAX_QUANTITIES or len(tokens) > MAX_TOKENS:
-        raise UnreadableError("not a sum of quantities")
+    require(2 <= len(groups) <= MAX_QUANTITIES and len(tokens) <= MAX_TOKENS, "not a sum of quantities")
     found = [one for one in map(parse_quantity, groups) if isinstance(one, Quantity)]
-    if len(found) < len(groups):
-        raise UnreadableError("not a sum of quantities")
+    require(len(found) >= len(groups), "not a sum of quantities")
     if not all(one.meanings for one in found):
         return Sequence("", tuple(found), "", ("and",) * (len(found) - 1))
     return Total(tuple(found))
@@ -94,11 +91,10 @@ def parse_mixed_number(tokens: list[Token]) -> Expression:
     """
     if tokens and tokens[0].text == "-" and len(tokens) > 1 and tokens[1].text != "-":
         return negative(parse_mixed_number(tokens[1:]))
-    if len(tokens) < 3 or not tokens[0].text.isdecimal() or JOINING.get(tokens[1].text) != "and":
-        raise UnreadableError("not a mixed number")
+    is_joined = len(tokens) > 2 and JOINING.get(tokens[1].text) == "and"
+    require(is_joined and tokens[0].text.isdecimal(), "not a mixed number")
     part = parse_formula(tokens[2:])
-    if not is_proper(part):
-        raise UnreadableError("not a fraction")
+    require(is_proper(part), "not a fraction")
     return Apply("sum", (make_number(tokens[0].text), require_expression(part)))
 
 
@@ -135,14 +131,10 @@ def _money(tokens: list[Token]) -> Quantity:
         meanings = currencies_by_sign(sign) if len(rest) > length else ()
         if meanings:
             amount = rest[length + (rest[length].text == ".") :]
-            amount = amount[:-2] if _texts(amount[-2:]) == ("/", "-") else amount  # Indian notation
+            amount = amount[:-2] if [token.text for token in amount[-2:]] == ["/", "-"] else amount  # Indian notation
             amount = [Token(MARK, "-"), *amount] if minus else amount
             return _amount(amount, sign, meanings)
     raise UnreadableError("no currency")
-
-
-def _texts(tokens: list[Token]) -> tuple[str, ...]:
-    return tuple(token.text for token in tokens)
 
 
 def _amount(tokens: list[Token], sign: str, meanings: Meanings) -> Quantity:
@@ -173,8 +165,7 @@ def _split(tokens: list[Token], at: int) -> Quantity | Apply:
     """Parse the tokens before a position as a value, and those after it as its unit or noun."""
     following = tokens[at:]
     text = " ".join(token.text.lower() for token in following)
-    if _continues_number(tokens[:at], following):
-        raise UnreadableError("a part of a number in words")
+    require(not _continues_number(tokens[:at], following), "a part of a number in words")
     if text in _PERCENT:
         return Apply("percent", (_value(tokens[:at]),))
     meanings, token_count = parse_unit(following)
@@ -185,22 +176,16 @@ def _split(tokens: list[Token], at: int) -> Quantity | Apply:
             return _make_quantity(tokens[:at], meanings, noun, 0 if noun else _factors(following[:token_count]))
     if is_currency(meanings) and rest and (rest[0].text in _PER or rest[0].text == "/"):
         return _make_quantity(tokens[:at], meanings, _noun(rest[1:]), 0)
-    if any(token.kind == LETTERS and token.text in _SHORT and len(token.text) > 1 for token in tokens[:at]):
-        raise UnreadableError("a word in a value")
+    words = {token.text for token in tokens[:at] if token.kind == LETTERS and len(token.text) > 1}
+    require(not words & _SHORT, "a word in a value")
     return Quantity(_value(tokens[:at]), (), _noun(following))
 
 
 def _factors(unit: list[Token]) -> int:
     """Return the number of letters of a unit; 0 if they are no factors: upright, a word, or in `MARKED`."""
-    text = "".join(token.text for token in unit)
-    is_marked = text in _MARKED or any(
-        token.word
-        or token.text in _MARKED
-        or token.text in SIGNS
-        or len(token.text) > MAX_FACTORS + 1
-        or not token.text.isascii()
-        for token in unit
-    )
+    texts = {token.text for token in unit}
+    is_long = any(token.word or len(token.text) > MAX_FACTORS + 1 or not token.text.isascii() for token in unit)
+    is_marked = is_long or not (_MARKED | SIGNS).isdisjoint({"".join(token.text for token in unit), *texts})
     return 0 if is_marked else sum(token.kind == LETTERS for token in unit)
 
 
@@ -216,8 +201,7 @@ def _continues_number(value: list[Token], following: list[Token]) -> bool:
 def _make_quantity(tokens: list[Token], meanings: Meanings, noun: str, factors: int) -> Quantity:
     """Return a value with a known unit."""
     value = _value(tokens)
-    if factors and any(isinstance(part, Symbol) for part in parts(value)):
-        raise UnreadableError("letters after letters")
+    require(not factors or not any(isinstance(part, Symbol) for part in parts(value)), "letters after letters")
     return Quantity(value, meanings, noun, factors)
 
 
@@ -243,8 +227,7 @@ def _noun(tokens: list[Token]) -> str:
         return ""
     words = [token for token in tokens if token.kind == LETTERS]
     marks = {token.text for token in tokens if token.kind != LETTERS}
-    if not 0 < len(words) <= MAX_WORDS or not marks <= _NOUN_MARKS or tokens[0].text in (",", "."):
-        raise UnreadableError("not a noun")
+    require(0 < len(words) <= MAX_WORDS and marks <= _NOUN_MARKS and tokens[0].text not in (",", "."), "not a noun")
     texts = [word.text for word in words]
     for at, text in enumerate(texts):
         allowed = text in _WITHIN and at < len(texts) - 1 and (at > 0 or text == "of")
@@ -254,12 +237,11 @@ def _noun(tokens: list[Token]) -> str:
             allowed = True
         if text.lower() in _CHANGING and not allowed:
             raise UnreadableError(f"the word {text!r}")
-    if not all(map(_is_long, words)) or (len(texts) == 1 and len(texts[0]) == 1 and texts[0].isascii()):
-        raise UnreadableError("letters that are factors")
+    require(all(map(_is_long, words)) and not (len("".join(texts)) == 1 and texts[0].isascii()), "factors")
     first = texts[0].lower()
     is_multiple = any(numerals.parse_number_words(["2", word]) for word in (first, first.removesuffix("s")))
-    if is_multiple or any(map(_is_number, texts)) or (len(texts) == 1 and first in {*GREEK, *CONSTANTS}):
-        raise UnreadableError("another number")
+    is_symbol = len(texts) == 1 and (first in GREEK or first in CONSTANTS)
+    require(not (is_multiple or is_symbol or any(map(_is_number, texts))), "another number")
     return " ".join(token.text.lower() for token in tokens)
 
 
@@ -284,8 +266,7 @@ def _may_begin_unit(tokens: list[Token], at: int) -> bool:
 
 
 def _value(tokens: list[Token]) -> Expression:
-    if tokens and tokens[-1].text in (",", "(", "="):
-        raise UnreadableError("an incomplete value")
+    require(not tokens or tokens[-1].text not in (",", "(", "="), "an incomplete value")
     return parse_worded_value(tokens)
 
 
@@ -327,12 +308,7 @@ def _merge_units(tokens: list[Token]) -> list[Token]:
 def _is_upright_group(tokens: list[Token], at: int) -> bool:
     """Return whether letters in braces follow a space, as in `42\\,{\\rm m}`."""
     group = tokens[at : at + 3]
-    return (
-        len(group) == 3
-        and group[0].spaced
-        and (group[0].text, group[2].text) == ("{", "}")
-        and group[1].kind == LETTERS
-    )
+    return [token.text for token in group[::2]] == ["{", "}"] and group[0].spaced and group[1].kind == LETTERS
 
 
 def _degrees(tokens: list[Token], at: int) -> int:

@@ -11,73 +11,56 @@ from contextlib import suppress
 from functools import lru_cache
 
 from rewardstack_verifier.numbers.tree import Symbol
-from rewardstack_verifier.reading.answer_lists import parse_labeled_answers, parse_phrase_list, parse_quantity_list
-from rewardstack_verifier.reading.brackets import (
-    drop_function_braces,
-    replace_binomials,
-    replace_point_bars,
-    replace_tex_fractions,
-    turn_brackets_inwards,
-)
-from rewardstack_verifier.reading.calendar import parse_date, parse_time
-from rewardstack_verifier.reading.digits import (
-    is_certainly_decimal,
-    parse_bracketed_period,
-    parse_lettered_digits,
-    parse_sexagesimal,
-    replace_decimal_comma,
+from rewardstack_verifier.reading import (
+    brackets,
+    calendar,
+    digits,
+    operators,
+    parameters,
+    parser,
+    quantities,
+    remarks,
+    set_formulas,
+    statements,
+    wording,
 )
 from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadableError, tokenize
-from rewardstack_verifier.reading.named_values import parse_named_value
-from rewardstack_verifier.reading.operators import parse_result
-from rewardstack_verifier.reading.parameters import parse_family
-from rewardstack_verifier.reading.parser import parse_formula
-from rewardstack_verifier.reading.quantities import UNIT_SIGNS, parse_mixed_number, parse_quantity, parse_total
-from rewardstack_verifier.reading.remarks import drop_remarks
-from rewardstack_verifier.reading.set_formulas import parse_set_formula
-from rewardstack_verifier.reading.statements import parse_statement
 from rewardstack_verifier.reading.syntax import Node, Relation, Remark, Time, is_expression
-from rewardstack_verifier.reading.wording import (
-    parse_choice,
-    parse_choices,
-    parse_numeral,
-    parse_permutations,
-    parse_phrase,
-    parse_remainder,
-    parse_remark,
-    parse_spoken_formula,
-    parse_verdict,
-)
 from rewardstack_verifier.stack import with_fresh_stack
 
 Read = Callable[[list[Token]], Node]
 READERS: tuple[Read, ...] = (
-    *(
-        parse_remainder,
-        parse_choice,
-        parse_time,
-        parse_date,
-        parse_family,
-        parse_named_value,
-        parse_formula,
-        parse_result,
-    ),
-    *(parse_sexagesimal, parse_bracketed_period),
+    wording.parse_remainder,
+    wording.parse_choice,
+    calendar.parse_time,
+    calendar.parse_date,
+    parameters.parse_family,
+    statements.parse_named_value,
+    parser.parse_formula,
+    operators.parse_result,
+    digits.parse_sexagesimal,
+    digits.parse_bracketed_period,
 )
 """Readers for any text, in order; each may add a reading."""
 LETTERED: tuple[Read, ...] = (
-    *(parse_set_formula, parse_lettered_digits, parse_quantity, parse_statement, parse_total),
-    *(parse_quantity_list, parse_phrase_list, parse_labeled_answers),
+    set_formulas.parse_set_formula,
+    digits.parse_lettered_digits,
+    quantities.parse_quantity,
+    statements.parse_statement,
+    quantities.parse_total,
+    wording.parse_quantity_list,
+    wording.parse_phrase_list,
+    wording.parse_labeled_answers,
 )
 """Additional readers for texts with letters or the sign of a unit."""
 WORDED: tuple[Read, ...] = (
-    parse_numeral,
-    parse_mixed_number,
-    parse_spoken_formula,
-    parse_verdict,
-    parse_choices,
-    parse_permutations,
-    parse_phrase,
+    wording.parse_numeral,
+    quantities.parse_mixed_number,
+    wording.parse_spoken_formula,
+    wording.parse_verdict,
+    wording.parse_choices,
+    wording.parse_permutations,
+    wording.parse_phrase,
 )
 """Additional readers for texts with words: several adjacent letters, or a letter that is not ASCII."""
 
@@ -124,9 +107,7 @@ def parse_readings(text: str) -> tuple[Node, ...]:
     """Return all readings of a text; empty if it cannot be parsed."""
     try:
         lexed = tokenize(text)
-        tokens = turn_brackets_inwards(
-            replace_tex_fractions(replace_binomials(replace_point_bars(drop_function_braces(drop_remarks(lexed)))))
-        )
+        tokens = brackets.normalize_notations(remarks.drop_remarks(lexed))
     except UnreadableError:
         return ()
     found = _read(tokens)
@@ -135,10 +116,10 @@ def parse_readings(text: str) -> tuple[Node, ...]:
     for found_in, replaced, replacement in _OTHER_SPELLINGS:
         if found_in.search(text):
             with suppress(UnreadableError):
-                found += _read(drop_remarks(tokenize(replaced.sub(replacement, text))))
+                found += _read(remarks.drop_remarks(tokenize(replaced.sub(replacement, text))))
     if not found:
         with suppress(UnreadableError):
-            found.append(parse_remark(tokens))
+            found.append(wording.parse_remark(tokens))
     return tuple(found)
 
 
@@ -160,10 +141,9 @@ def parse_with_decimal_comma(text: str, must_be_certain: bool = False) -> tuple[
     if "," not in text and "\uff0c" not in text and "\u066b" not in text:
         return ()
     with suppress(UnreadableError):
-        tokens = drop_remarks(tokenize(text))
-        return (
-            () if must_be_certain and not is_certainly_decimal(tokens) else tuple(_read(replace_decimal_comma(tokens)))
-        )
+        tokens = remarks.drop_remarks(tokenize(text))
+        if not must_be_certain or digits.is_certainly_decimal(tokens):
+            return tuple(_read(digits.replace_decimal_comma(tokens)))
     return ()
 
 
@@ -171,12 +151,12 @@ def _read(tokens: list[Token]) -> list[Node]:
     found: list[Node] = []
     letters = [token for token in tokens if token.kind == LETTERS]
     has_words = any(len(token.text) > 1 or not token.text.isascii() for token in letters)
-    has_letters = letters or not UNIT_SIGNS.isdisjoint(token.text for token in tokens)
+    has_letters = letters or not quantities.UNIT_SIGNS.isdisjoint(token.text for token in tokens)
     for reader in (*READERS, *(LETTERED if has_letters else ()), *(WORDED if has_words else ())):
         with suppress(UnreadableError):
             found.append(reader(tokens))
             if isinstance(found[-1], Time) and found[-1].minute < 10:
                 break  # `10:05` is only a time; a ratio would be `10:5`
-            if reader is parse_remainder:
+            if reader is wording.parse_remainder:
                 break  # in `5 R 2`, R is not a unit
     return found

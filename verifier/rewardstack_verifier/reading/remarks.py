@@ -16,10 +16,7 @@ _BEFORE, _BEHIND = (
     for phrases_text in (f"{phrases.ROUGHLY}|{phrases.ANSWER}", phrases.ROUGHLY_BEHIND)
 )
 """Phrases that do not change the value after them (`_BEFORE`) or before them (`_BEHIND`), the longest first."""
-_FIRST, _LAST = (
-    frozenset(phrase[0] for phrase in _BEFORE),
-    frozenset(phrase[-1] for phrase in _BEHIND),
-)
+_FIRST, _LAST = (frozenset(phrase[0] for phrase in _BEFORE), frozenset(phrase[-1] for phrase in _BEHIND))
 """First words of `_BEFORE`, and last words of `_BEHIND`."""
 _DENYING = frozenset(phrases.DENYING.split())
 _RETRACTING = _DENYING | frozenset(phrases.RETRACTING.split())
@@ -69,10 +66,9 @@ def _to_lower(tokens: list[Token]) -> tuple[str, ...]:
 
 def _has_value(tokens: list[Token]) -> bool:
     """Return whether tokens contain a number, in digits or in words."""
-    return any(token.kind == NUMBER or token.text == "frac" for token in tokens) or (
-        bool(tokens)
-        and numerals.parse_number_words([token.text.lower() for token in tokens if token.kind == LETTERS]) is not None
-    )
+    words = [token.text.lower() for token in tokens if token.kind == LETTERS]
+    has_digits = any(token.kind == NUMBER or token.text == "frac" for token in tokens)
+    return has_digits or numerals.parse_number_words(words) is not None
 
 
 def _drop_parentheses(tokens: list[Token]) -> list[Token]:
@@ -119,11 +115,5 @@ def _drop_name(tokens: list[Token]) -> list[Token]:
     """Remove a name such as "the vertex is" before its value."""
     at = next((at for at, token in enumerate(tokens[: MAX_WORDS + 1]) if token.text in _IS and at), 0)
     name = tokens[:at]
-    if (
-        not at
-        or any(token.kind != LETTERS for token in name)
-        or _NAMELESS & {*_to_lower(name)}
-        or at + 1 == len(tokens)
-    ):
-        return tokens
-    return tokens[at + 1 :]
+    is_name = all(token.kind == LETTERS for token in name) and not _NAMELESS & {*_to_lower(name)}
+    return tokens[at + 1 :] if at and is_name and at + 1 < len(tokens) else tokens

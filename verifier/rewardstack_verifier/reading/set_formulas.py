@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from rewardstack_verifier.reading.lexer import Token, UnreadableError
 from rewardstack_verifier.reading.syntax import SetFormula
+from rewardstack_verifier.reading.terms import require
 
 MAX_LETTERS = 6
 """Maximum number of different letters in a formula."""
@@ -27,12 +28,11 @@ def parse_set_formula(tokens: list[Token]) -> SetFormula:
     Raises:
         UnreadableError: the tokens have no operation of sets, or are not a formula of single letters.
     """
-    if len(tokens) > MAX_TOKENS or not {"cup", "cap", "setminus", "land", "lor"} & {token.text for token in tokens}:
-        raise UnreadableError("no operation of sets")
-    rest = _BEFORE.sub("neg", _BEHIND.sub("'", " ".join(token.text for token in tokens))).split()
+    texts = [token.text for token in tokens]
+    require(len(texts) <= MAX_TOKENS and ({*_OPERATORS} - {"-"}) & {*texts}, "no operation of sets")
+    rest = _BEFORE.sub("neg", _BEHIND.sub("'", " ".join(texts))).split()
     letters = sorted({text for text in rest if len(text) == 1 and text.isalpha()})
-    if not 0 < len(letters) <= MAX_LETTERS:
-        raise UnreadableError("no letters")
+    require(0 < len(letters) <= MAX_LETTERS, "no letters")
     rows = range(1 << len(letters))
     tables = {letter: sum(1 << row for row in rows if row >> at & 1) for at, letter in enumerate(letters)}
     return SetFormula(tuple(letters), _formula([*rest, ""], "", tables, (1 << len(rows)) - 1))
@@ -44,8 +44,7 @@ def _formula(rest: list[str], closing: str, tables: dict[str, int], everything: 
     while rest[0] == operator and operator in _OPERATORS:  # different operations need brackets
         rest.pop(0)
         value = _OPERATORS[operator](value, _operand(rest, tables, everything))
-    if rest.pop(0) != closing:
-        raise UnreadableError("not a formula of sets")
+    require(rest.pop(0) == closing, "not a formula of sets")
     return value
 
 

@@ -20,6 +20,16 @@ SIGNS = {"+": "+", "-": "-", "±": "plus or minus", "∓": "minus or plus"}
 """Signs of a term in a sum, by token."""
 
 
+def require(holds: object, what: str) -> None:
+    """Raise an error unless a condition holds.
+
+    Raises:
+        UnreadableError: `holds` is false; `what` says what was found instead.
+    """
+    if not holds:
+        raise UnreadableError(what)
+
+
 def require_expression(node: Node) -> Expression:
     """Return the node if it is an expression.
 
@@ -41,8 +51,7 @@ def _check_depth(found: Expression) -> Expression:
     height = 0
     while level := tuple(chain.from_iterable(part.arguments for part in level if isinstance(part, Apply))):
         height += 1
-        if height >= MAX_HEIGHT:
-            raise UnreadableError("operations that are too deeply nested")
+        require(height < MAX_HEIGHT, "operations that are too deeply nested")
     return found
 
 
@@ -107,17 +116,10 @@ def strip_sign(factor: Node) -> Expression:
     return found
 
 
-def copy_sign(factor: Node, value: Expression) -> Expression:
-    """Return a mixed number with the percent or degree sign of its fraction: `1\\frac12\\%`.
-
-    Args:
-        factor: the fraction, with the sign if it has one.
-        value: the mixed number without a sign.
-    """
-    found = require_expression(factor)
-    if isinstance(found, Apply) and strip_sign(found) is not found:
-        return Apply(found.operation, (value,))
-    return value
+def make_mixed(whole: Node, fraction: Node) -> Expression:
+    """Return a mixed number, with the percent or degree sign of its fraction: `1\\frac12\\%`."""
+    value = Apply("sum", (require_expression(whole), strip_sign(fraction)))
+    return Apply(fraction.operation, (value,)) if isinstance(fraction, Apply) and not is_proper(fraction) else value
 
 
 def subscript_text(expression: Expression) -> str:

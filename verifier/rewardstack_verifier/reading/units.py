@@ -7,17 +7,9 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 
+from rewardstack_verifier.lexicon import units as lexicon
 from rewardstack_verifier.lexicon.currencies import CURRENCIES
-from rewardstack_verifier.lexicon.units import (
-    ENDINGS,
-    NOT_PLURALS,
-    PER,
-    POWERS_AFTER,
-    POWERS_BEFORE,
-    PREFIXES,
-    UNITS,
-    Row,
-)
+from rewardstack_verifier.lexicon.units import Row
 from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token
 from rewardstack_verifier.reading.syntax import Unit
 
@@ -30,15 +22,15 @@ MAX_MEANINGS = 16
 """Maximum number of meanings of a product of ambiguous units; further meanings are dropped."""
 MAX_WORDS = 3
 """Maximum number of words of a unit's name."""
-_LEADING_POWERS = {word: power for power, words in POWERS_BEFORE.items() for word in words.split()}
+_LEADING_POWERS = {word: power for power, words in lexicon.POWERS_BEFORE.items() for word in words.split()}
 """Powers by the word before a unit, such as "square"."""
-_TRAILING_POWERS = {word: power for power, words in POWERS_AFTER.items() for word in words.split()}
+_TRAILING_POWERS = {word: power for power, words in lexicon.POWERS_AFTER.items() for word in words.split()}
 """Powers by the word after a unit, such as "squared"."""
 _ATTACHED_POWER_WORDS = ("quadrat", "kubik", "平方", "立方", "제곱", "세제곱")
 """Words of `_LEADING_POWERS` that may be joined to the unit: `Quadratmeter`."""
-_ENDINGS = ENDINGS.split()
-_NOT_PLURALS = frozenset(NOT_PLURALS.split())
-_PER = frozenset(PER.split())
+_ENDINGS = lexicon.ENDINGS.split()
+_NOT_PLURALS = frozenset(lexicon.NOT_PLURALS.split())
+_PER = frozenset(lexicon.PER.split())
 _CLOSING = {"(": ")", "{": "}"}
 _SMALL_POWERS = frozenset("123")
 
@@ -126,8 +118,7 @@ class _Reader:
         # The dot of an abbreviation, as in `5 ft.`. Before a word it is a product sign.
         if self._text() == "." and not (self.at + 1 < len(self.tokens) and self._is_word(self.at + 1)):
             self.at += 1
-        power = power_before * self._read_power()
-        return meanings if power == 1 else tuple(multiply_units(DIMENSIONLESS, unit, power) for unit in meanings)
+        return _raise_to_power(meanings, power_before * self._read_power())
 
     def _read_group(self) -> Meanings:
         start, closing = self.at, _CLOSING.get(self._text(), "")
@@ -135,8 +126,7 @@ class _Reader:
         meanings = self.read_product() if closing else ()
         if meanings and self._text() == closing:
             self.at += 1
-            power = self._read_power()
-            return meanings if power == 1 else tuple(multiply_units(DIMENSIONLESS, unit, power) for unit in meanings)
+            return _raise_to_power(meanings, self._read_power())
         self.at = start
         return ()
 
@@ -190,10 +180,8 @@ class _Reader:
     def _read_power_word(self, powers: dict[str, int]) -> int:
         """Consume a word such as "square" or "sq.", if any, and return its power; 1 if there is none."""
         power = powers.get(self._text().lower(), 0)
-        if power:
-            self.at += 1
-            if self._text() == ".":
-                self.at += 1
+        self.at += power > 0
+        self.at += power > 0 and self._text() == "."
         return power or 1
 
     def _text(self) -> str:
@@ -205,14 +193,13 @@ class _Reader:
 
 def _units_of_word(word: str) -> Meanings:
     """Return the meanings of a name that may have a power as a prefix: `Quadratmeter`."""
-    found = units_by_name(word)
-    if found:
-        return found
     prefix = next((prefix for prefix in _ATTACHED_POWER_WORDS if word.lower().startswith(prefix)), "")
-    if not prefix:
-        return ()
-    power = _LEADING_POWERS[prefix]
-    return tuple(multiply_units(DIMENSIONLESS, unit, power) for unit in units_by_name(word[len(prefix) :]))
+    by_prefix = _raise_to_power(units_by_name(word[len(prefix) :]), _LEADING_POWERS[prefix]) if prefix else ()
+    return units_by_name(word) or by_prefix
+
+
+def _raise_to_power(meanings: Meanings, power: int) -> Meanings:
+    return meanings if power == 1 else tuple(multiply_units(DIMENSIONLESS, unit, power) for unit in meanings)
 
 
 def _multiply_meanings(meanings: Meanings, factor: Meanings, power: int) -> Meanings:
@@ -226,15 +213,15 @@ def _tables() -> tuple[dict[str, Meanings], dict[str, Meanings]]:
     """Return the units by symbol and by name."""
     symbols: dict[str, Meanings] = {}
     names: dict[str, Meanings] = {}
-    for row in UNITS:
+    for row in lexicon.UNITS:
         unit = _make_unit(row, symbols)
-        tables = ((symbols, row.symbols, _prefixed_symbol), (names, row.names, _prefixed_name))
-        for table, words, add_prefix in tables:
+        for table, words in ((symbols, row.symbols), (names, row.names)):
             for word in words.split():
                 table[word] = (*table.get(word, ()), unit)
                 for prefix in row.prefixes:
-                    size = _number(PREFIXES[prefix][1])
-                    table.setdefault(add_prefix(prefix, word), (multiply_units(Unit(size, ()), unit),))
+                    name, size = lexicon.PREFIXES[prefix]
+                    prefixed = (name if table is names else prefix) + word
+                    table.setdefault(prefixed, (multiply_units(Unit(_number(size), ()), unit),))
     for code, signs, currency_names, hundredths, tenths in CURRENCIES:
         currency = Unit(Fraction(1), ((code, 1),))
         for unit, table, words in (
@@ -265,14 +252,6 @@ def _number(text: str) -> Fraction:
     numerator, _, denominator = text.partition("/")
     base, _, exponent = numerator.partition("^")
     return Fraction(base) ** int(exponent or 1) / Fraction(denominator or 1)
-
-
-def _prefixed_symbol(prefix: str, symbol: str) -> str:
-    return prefix + symbol
-
-
-def _prefixed_name(prefix: str, name: str) -> str:
-    return PREFIXES[prefix][0] + name
 
 
 def is_currency(meanings: Meanings) -> bool:

@@ -1,8 +1,9 @@
-"""Parse answers in words: letters of a choice, numbers, remainders, verdicts ("yes"), names and remarks."""
+"""Parse answers in words: choices, numbers, remainders, verdicts ("yes"), names, remarks, and lists of them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import permutations
 
 from rewardstack_verifier.lexicon import phrases
@@ -12,11 +13,12 @@ from rewardstack_verifier.reading import numerals
 from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadableError, parse_first, tokenize
 from rewardstack_verifier.reading.names import FUNCTIONS, GREEK, JOINING, MULTI_ARGUMENT_FUNCTIONS
 from rewardstack_verifier.reading.parser import MAX_FACTORS, parse_formula
-from rewardstack_verifier.reading.quantities import parse_quantity
-from rewardstack_verifier.reading.syntax import Choice, NamedSet, Node, Remark, Sequence, Words, is_point
-from rewardstack_verifier.reading.terms import make_number
+from rewardstack_verifier.reading.quantities import parse_quantity, parse_worded_value
+from rewardstack_verifier.reading.syntax import Choice, NamedSet, Node, Quantity, Remark, Sequence, Words, is_point
+from rewardstack_verifier.reading.terms import make_number, require
 
 _CHOICE = re.compile(r"(?:(?:option|choice|Option|Choice) )?\(?([A-J])\)?[.:]?")
+_LABEL = re.compile(r"\((?P<round>[A-J])\)|(?P<bare>[A-J])[.:)]")
 _CHANGING = frozenset(word for word in phrases.CHANGING.split() if len(word) > 1)
 _CHOICES = re.compile(r"[A-H]{2,8}")
 _JOINER = rf"(?:{'|'.join(word for word in JOINING if word.isalpha())}|through)"
@@ -38,6 +40,7 @@ MAX_COORDINATES = 4
 """Maximum coordinates of a point whose permutations are compared."""
 MAX_LETTERS = 300
 """Maximum letters of a phrase."""
+_MATHEMATICAL = frozenset((*FUNCTIONS, *GREEK, *MULTI_ARGUMENT_FUNCTIONS))
 VERDICTS = ("yes", "no", "true", "false")
 _NEGATING = frozenset(phrases.NEGATING.split())
 _DENYING = frozenset(("opposite", *phrases.DENYING.split())) - _NEGATING
@@ -64,6 +67,10 @@ _CLASS = re.compile(r"(?<=\w) (?:function|number|integer|triangle)$")
 _PLURAL = re.compile(r"(?<=[a-z]{3}[a-rt-z])s\b")
 _WORD = re.compile(r"\w{4}|(?=\w*[aeiouAEIOU])\w{3}|[A-Z]\w{2}|^[Nn]o$|[^\W\d_a-zA-Z]")
 """Letters that are a word and not a product, such as four letters, or three with a vowel."""
+MAX_ITEMS = 20
+"""Maximum number of answers in a list."""
+LABELS = "abcdefgh"
+"""Labels of the parts of a question."""
 
 
 def parse_choice(tokens: list[Token]) -> Choice:
@@ -75,12 +82,10 @@ def parse_choice(tokens: list[Token]) -> Choice:
     alone = _CHOICE.fullmatch(to_text(tokens))
     if alone:
         return Choice(alone[1])
-    if len(tokens) > 3 and tokens[0].text == "(" and tokens[2].text == ")" and _CHOICE.fullmatch(tokens[1].text):
-        return Choice(tokens[1].text, _parse_option(tokens[3:]))
-    if len(tokens) > 2 and tokens[1].text in (".", ":", ")") and _CHOICE.fullmatch(tokens[0].text):
-        return Choice(tokens[0].text, _parse_option(tokens[2:]))
-    if len(tokens) > 3 and tokens[-3].text == "(" and tokens[-1].text == ")" and _CHOICE.fullmatch(tokens[-2].text):
-        return Choice(tokens[-2].text, _parse_option(tokens[:-3]))
+    for label, option in ((tokens[:3], tokens[3:]), (tokens[:2], tokens[2:]), (tokens[-3:], tokens[:-3])):
+        letter = _LABEL.fullmatch("".join(token.text for token in label))
+        if letter is not None and option:
+            return Choice(letter["round"] or letter["bare"], _parse_option(option))
     raise UnreadableError("not a choice")
 
 
@@ -91,8 +96,7 @@ def parse_choices(tokens: list[Token]) -> Sequence:
         UnreadableError: there are fewer than two letters, or they are not in alphabetical order.
     """
     letters = "".join(token.text for token in tokens)
-    if not _CHOICES.fullmatch(letters) or sorted({*letters}) != [*letters]:
-        raise UnreadableError("not several choices")
+    require(_CHOICES.fullmatch(letters) and sorted({*letters}) == [*letters], "not several choices")
     return Sequence("", tuple(map(Choice, letters)), "", ("and",) * (len(letters) - 1))
 
 
@@ -102,13 +106,10 @@ def parse_verdict(tokens: list[Token]) -> Words:
     Raises:
         UnreadableError: the tokens do not begin with a verdict, or the reason withdraws it.
     """
-    first = _SAME.get(tokens[0].text.lower()) if tokens else None
-    if first not in VERDICTS or len(tokens) < 3 or tokens[1].text not in (",", ":", ";", "."):
-        raise UnreadableError("not a verdict")
-    if any(_SAME.get(token.text.lower()) in VERDICTS for token in tokens[1:]):
-        raise UnreadableError("two verdicts")
-    if _is_withdrawn(first, [token.text.lower() for token in tokens[2:]]):
-        raise UnreadableError("a verdict that is withdrawn")
+    first = _SAME.get(tokens[0].text.lower(), "") if tokens else ""
+    require(first in VERDICTS and len(tokens) >= 3 and tokens[1].text in (",", ":", ";", "."), "not a verdict")
+    require(not any(_SAME.get(token.text.lower()) in VERDICTS for token in tokens[1:]), "two verdicts")
+    require(not _is_withdrawn(first, [token.text.lower() for token in tokens[2:]]), "a verdict that is withdrawn")
     return Words(first)
 
 
@@ -159,8 +160,8 @@ def parse_remainder(tokens: list[Token]) -> Sequence:
         UnreadableError: the tokens are not a quotient with a remainder.
     """
     texts = [token.text for token in tokens if token.text not in ("{", "}", ",", ".", "with", "a", "of")]
-    if len(texts) != 3 or texts[1] not in phrases.REMAINDER.split() or not (texts[0] + texts[2]).isdecimal():
-        raise UnreadableError("not a remainder")
+    is_remainder = len(texts) == 3 and texts[1] in phrases.REMAINDER.split()
+    require(is_remainder and (texts[0] + texts[2]).isdecimal(), "not a remainder")
     return Sequence("<", (make_number(texts[0]), make_number(texts[2])), ">", ("remainder",))
 
 
@@ -174,8 +175,7 @@ def parse_phrase(tokens: list[Token]) -> Words | NamedSet:
     common = normalize_phrase(_phrase_text(tokens))
     if common in _SETS:
         return NamedSet(_SETS[common])
-    if not common:
-        raise UnreadableError("no words")
+    require(common, "no words")
     return Words(common)
 
 
@@ -192,8 +192,7 @@ def parse_spoken_formula(tokens: list[Token]) -> Node:
         length = next((length for length in range(len(texts), 0, -1) if texts[:length] in _SPOKEN), 0)
         found += _SPOKEN[texts[:length]] if length else (tokens[at],)
         at += length or 1
-    if len(found) == len(tokens) and found == tokens:
-        raise UnreadableError("no operation in words")
+    require(len(found) != len(tokens) or found != tokens, "no operation in words")
     return parse_formula(found)
 
 
@@ -203,10 +202,8 @@ def parse_remark(tokens: list[Token]) -> Remark:
     Raises:
         UnreadableError: the line has no words, has a subscript, or is too long.
     """
-    if len(tokens) > MAX_LETTERS or not any(_is_word(token) for token in tokens):
-        raise UnreadableError("no words")
-    if any(token.text == "_" for token in tokens):
-        raise UnreadableError("a subscript in words, which may be a base")
+    require(len(tokens) <= MAX_LETTERS and any(_is_word(token) for token in tokens), "no words")
+    require(not any(token.text == "_" for token in tokens), "a subscript in words, which may be a base")
     return Remark(to_text(tokens).lower().rstrip("."))
 
 
@@ -230,16 +227,14 @@ def normalize_phrase(text: str) -> str:
 def _phrase_text(tokens: list[Token]) -> str:
     """Return the text of a phrase in lower case."""
     text = to_text(tokens).strip("'\"() .!")
-    upright = all(token.word for token in tokens if token.kind == LETTERS)
+    words = [token for token in tokens if token.kind == LETTERS]
+    upright = all(word.word for word in words)
     marks = {token.text for token in tokens if token.kind != LETTERS}
-    if not marks <= {"'", "-", ".", "(", ")", '"', "!"} or len(text) > MAX_LETTERS or not text:
-        raise UnreadableError("no words")
-    if any(token.kind == LETTERS and token.text in _JOINED and len(token.text) > 1 for token in tokens):
-        raise UnreadableError("several answers, joined by a word")
+    require(marks <= {"'", "-", ".", "(", ")", '"', "!"} and len(text) <= MAX_LETTERS and text, "no words")
+    require(not any(len(word.text) > 1 and word.text in _JOINED for word in words), "several answers, joined by a word")
     if text.lower() in _SAME:
         return text.lower()
-    if not (upright and any(token.kind == LETTERS for token in tokens)) and not any(map(_WORD.search, text.split())):
-        raise UnreadableError("letters that are factors")
+    require((words and upright) or any(map(_WORD.search, text.split())), "letters that are factors")
     return text[0].upper() + text[1:] if len(text) == 2 else text.lower()  # `CO` is not `Co`
 
 
@@ -250,26 +245,16 @@ def _parse_option(tokens: list[Token]) -> Node:
         UnreadableError: the text cannot be parsed, names another option, or rejects the option before it.
     """
     text = to_text([token for token in tokens if token.text not in ("{", "}")])
-    if _OTHER_OPTION.fullmatch(text) or _REJECTION.fullmatch(text.strip(" .")):
-        raise UnreadableError("not only one option")
+    require(not _OTHER_OPTION.fullmatch(text) and not _REJECTION.fullmatch(text.strip(" .")), "not only one option")
     return parse_first((parse_formula, parse_quantity, parse_phrase), tokens)
 
 
 def _is_word(token: Token) -> bool:
     """Return whether a token is a word and not a mathematical name."""
-    if (
-        token.kind != LETTERS
-        or token.text in FUNCTIONS
-        or token.text in GREEK
-        or token.text in MULTI_ARGUMENT_FUNCTIONS
-    ):
+    if token.kind != LETTERS or token.text in _MATHEMATICAL:
         return False
-    return (
-        len(token.text) > MAX_FACTORS + 1
-        or token.text in _CHANGING
-        or (token.word and len(token.text) > 1)
-        or not token.text.isascii()
-    )
+    is_long = len(token.text) > (1 if token.word else MAX_FACTORS + 1)
+    return is_long or token.text in _CHANGING or not token.text.isascii()
 
 
 def to_text(tokens: list[Token]) -> str:
@@ -279,3 +264,70 @@ def to_text(tokens: list[Token]) -> str:
         spaced = token.kind in (LETTERS, NUMBER) and line[-1:].isalnum()
         line += f" {token.text}" if spaced or line.endswith(",") else token.text
     return line
+
+
+def parse_phrase_list(tokens: list[Token]) -> Sequence:
+    """Parse a list of names, letters of choices, or words such as "yes", joined by commas and words such as "and".
+
+    Raises:
+        UnreadableError: there are fewer than two or too many items, or an item is neither a phrase nor a choice.
+    """
+    return _parse_list(tokens, (parse_choice, parse_phrase))
+
+
+def parse_quantity_list(tokens: list[Token]) -> Sequence:
+    """Parse a list of quantities, joined by commas and words such as "and"; some units may be omitted.
+
+    Raises:
+        UnreadableError: there are fewer than two or too many items, an item cannot be parsed, or no item has a unit.
+    """
+    found = _parse_list(tokens, (parse_quantity, parse_worded_value))
+    require(any(isinstance(item, Quantity) for item in found.items), "no quantities")
+    return found
+
+
+def parse_labeled_answers(tokens: list[Token]) -> Sequence:
+    """Parse the answers to the parts of a question: `(a) 3 (b) 4`.
+
+    Raises:
+        UnreadableError: the text does not begin with a label or has no second label, or an answer cannot be parsed.
+    """
+    parts: list[list[Token]] = []
+    at = 0
+    while at < len(tokens):
+        label = "".join(token.text for token in tokens[at : at + 3])
+        if len(parts) < len(LABELS) and label == f"({LABELS[len(parts)]})":
+            parts.append([])
+            at += 3
+            continue
+        require(parts, "no label")
+        parts[-1].append(tokens[at])
+        at += 1
+    readers = (parse_formula, parse_worded_value, parse_quantity, parse_phrase)
+    answers = [parse_first(readers, _drop_joiner(part)) for part in parts]
+    require(len(answers) >= 2, "not several")
+    return Sequence("", tuple(answers), "", (",",) * (len(answers) - 1))
+
+
+def _drop_joiner(tokens: list[Token]) -> list[Token]:
+    """Remove the commas and words at the end of an answer that join it to the next answer."""
+    end = len(tokens)
+    while end and (tokens[end - 1].text in (",", ";") or JOINING.get(tokens[end - 1].text) == "and"):
+        end -= 1
+    return tokens[:end]
+
+
+def _parse_list(tokens: list[Token], readers: tuple[Callable[[list[Token]], Node], ...]) -> Sequence:
+    groups: list[list[Token]] = [[]]
+    joined: list[str] = []
+    for token in tokens:
+        joiner = "," if token.text == "," else JOINING.get(token.text, "") if token.kind == LETTERS else ""
+        if joiner not in (",", "and", "or"):
+            groups[-1].append(token)
+        elif groups[-1]:
+            groups.append([])
+            joined.append(joiner)
+        elif joined:
+            joined[-1] = joiner
+    require(2 <= len(groups) <= MAX_ITEMS and all(groups), "not several")
+    return Sequence("", tuple(parse_first(readers, group) for group in groups), "", tuple(joined))
