@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from rewardstack.cause import Cause
 from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 from rewardstack_verifier.extraction.choices import FULL_WIDTH, chosen_letters
@@ -28,7 +29,7 @@ def multiple_choice(response: str, reference: str, extraction: str | None = None
     mode = Fields({"extraction": extraction}).choice("extraction", EXTRACTIONS)
     expected = _REFERENCE.fullmatch(reference.translate(FULL_WIDTH))
     if expected is None:
-        raise Unscored("the reference is not a letter from A to J")
+        raise Unscored("the reference is not a letter from A to J", cause=Cause.BAD_REFERENCE)
     letters = chosen_letters(response, mode)
     if len(letters) != 1:
         return Outcome(

@@ -177,7 +177,8 @@ def reply_without_rewards(scores: Sequence[Score]) -> Response | None:
     missing = [score for score in scores if score.value is None]
     failed = next((score for score in missing if score.status == "failed"), None)
     if failed is not None:
-        return unavailable(f"a sample was not scored: {failed.reason}", statuses=[score.status for score in scores])
+        statuses = [score.status for score in scores]
+        return unavailable(f"a sample was not scored: {failed.reason}", failed.cause, statuses=statuses)
     if missing:
         raise ApiError(400, f"a sample cannot be scored: {missing[0].reason}", missing[0].field or "body")
     return None
@@ -203,7 +204,7 @@ def batch_reply(samples: Sequence[Score], **fields: Any) -> Response:
     statuses = [score.status for score in samples]
     reply = {"rewards": [reward_value(score) for score in samples], **fields, "statuses": statuses}
     if all_failed(samples):
-        return unavailable(f"no sample was scored: {samples[0].reason}", **reply)
+        return unavailable(f"no sample was scored: {samples[0].reason}", samples[0].cause, **reply)
     return reply_without_rewards(samples) or jsonify(reply)
 
 
