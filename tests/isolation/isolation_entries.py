@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import errno
+import itertools
 import os
 import subprocess
 import sys
@@ -127,6 +129,21 @@ def forge_frame(fields: list[Any]) -> None:
     # The supervisor numbers tasks from 1, and this is the first.
     os.write(SOCKET_FD, Frame(Kind[kind], 1 + offset, text.encode()).encode())
     loop(None)
+
+
+def refuse_forks() -> None:
+    """Let every second round of eight forks fail, as they do where there are too many processes for a moment.
+
+    This is a warmup; it runs in the zygote.
+    """
+    fork, forks = os.fork, itertools.count()
+
+    def fork_or_fail() -> int:
+        if next(forks) // 8 % 2 == 0:
+            raise BlockingIOError(errno.EAGAIN, "too many processes")
+        return fork()
+
+    os.fork = fork_or_fail
 
 
 KEPT: list[bytes] = []

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 from rewardstack_rules.isolation.client import IsolationClient
-from tests.isolation.processes import alive, below, run_all, until, zygote_of
+from tests.isolation.processes import MakeClient, alive, below, run_all, until, zygote_of
 from tests.support.waiting import eventually
 
 TASKS = [{"do": "burn", "with": 0.002}] * 300
@@ -78,6 +78,13 @@ async def test_no_zombies(client: IsolationClient) -> None:
     zygote = await zygote_of(client)
     eventually(lambda: [alive(pid) for pid in below(zygote)] == [True, True])
     await until(client, lambda stats: stats["children"] == 2)
+
+
+async def test_forks_that_fail(make_client: MakeClient) -> None:
+    """Children that cannot be forked together count as one failure: the next attempt starts them all."""
+    client = make_client(fast=8, warmup="isolation_entries:refuse_forks")
+    assert await run_all(client, [{"with": at} for at in range(16)], timeout=60) == [{"value": at} for at in range(16)]
+    await until(client, lambda stats: stats["children"] == 8)
 
 
 async def _kill_zygote(client: IsolationClient) -> None:

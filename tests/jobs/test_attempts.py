@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 
@@ -84,6 +84,24 @@ def test_chunks_for_models_run_beside_others(store: JobStore, ledger: Ledger, mo
     busy.finish()
     run(monkeypatch, ledger, Judge(is_model=True), job_id, background=busy)
     busy.finish()
+    assert ["ok"] == [one["status"] for one in results(store, job_id)]
+
+
+def test_threads_that_cannot_start(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk whose thread cannot start is released for the next sweep, and takes no thread from later ones."""
+    few, start = Background(1), Thread.start
+
+    def refuse(thread: Thread) -> None:
+        monkeypatch.setattr(Thread, "start", start)
+        raise RuntimeError("can't start new thread")
+
+    job_id = store.submit(requests_of("a"), "")
+    monkeypatch.setattr(Thread, "start", refuse)
+    run(monkeypatch, ledger, Judge(is_model=True), job_id, background=few)
+
+    assert few.has_capacity() and results(store, job_id) == []
+    run(monkeypatch, ledger, Judge(is_model=True), job_id, background=few)
+    few.finish()
     assert ["ok"] == [one["status"] for one in results(store, job_id)]
 
 

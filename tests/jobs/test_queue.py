@@ -9,11 +9,16 @@ import pytest
 import redis
 
 from rewardstack.errors import UnreachableError
+from rewardstack_rules.jobs import store as stores
 from rewardstack_rules.jobs.durability import confirm_written
+from rewardstack_rules.jobs.keys import OPEN
 from rewardstack_rules.jobs.link import NOT_THERE
+from rewardstack_rules.jobs.store import JobStore
 from tests.jobs.conftest import Site, left_behind, sample
+from tests.jobs.steps import requests_of
 from tests.rules.conftest import running
 from tests.rules.test_refusals import refusal
+from tests.support.table import Table
 from tests.support.waiting import eventually
 
 SAMPLES = [sample(at) for at in range(11)]
@@ -90,6 +95,59 @@ def test_what_a_queue_says_about_its_disk() -> None:
         else:
             confirm_written(link)
         assert "WAITAOF" in link.commands
+
+
+def test_repeated_while_it_is_written(store: JobStore, monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
+    """A repeated request is accepted only for a job that is on disk, and then the job is kept."""
+    kept, refused, again = "kept", "no disk", "submit the job again"
+    for first, second, expected in [
+        ("written", "written", [kept, kept]),
+        ("written", "not written", [kept, refused]),
+        ("not written", "written", [refused, kept]),
+        ("not written", "not written", [refused, refused]),
+        ("written", "withdrawn", [again, again]),
+    ]:
+        store.redis.flushall()
+        replies = _submit_twice(store, monkeypatch, first, second)
+        with table.case(f"{first}, then {second}"):
+            jobs = {job.decode() for job in store.redis.hkeys(OPEN)}
+            assert [kept if {reply} == jobs else reply.rpartition("; ")[2] for reply in replies] == expected
+            assert len(jobs) == (kept in expected)
+
+
+def _submit_twice(store: JobStore, monkeypatch: pytest.MonkeyPatch, *confirmations: str) -> list[str]:
+    """Submit the same samples again while the first request waits for the disk.
+
+    Args:
+        store: the store.
+        monkeypatch: replaces the check of the disk.
+        confirmations: how the first and the second request's wait ends.
+
+    Returns:
+        For the first and the second request the id of the job, or the error.
+    """
+    replies: dict[int, str] = {}
+
+    def confirm(_: Any) -> None:
+        number = len(replies)
+        replies[number] = ""
+        if number == 0:
+            submit(1)
+        elif confirmations[number] == "withdrawn":
+            store.cancel("", store.redis.hkeys(OPEN)[0].decode())
+        if confirmations[number] == "not written":
+            raise UnreachableError("no disk")
+
+    def submit(number: int) -> None:
+        try:
+            found = store.submit(requests_of("a"), "", "the same key")
+        except UnreachableError as error:
+            found = str(error)
+        replies[number] = found
+
+    monkeypatch.setattr(stores, "confirm_written", confirm)
+    submit(0)
+    return [replies[0], replies[1]]
 
 
 class Asked:

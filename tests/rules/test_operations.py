@@ -22,6 +22,7 @@ from rewardstack_rules.run_reward_server import _warn_if_open
 from rewardstack_rules.settings import Settings
 from tests.rules.conftest import HERE, RewardServer
 from tests.support.servers import Redis
+from tests.support.table import Table
 from tests.support.waiting import eventually
 
 PATIENT = HERE / "functions" / "patient_redis.py"
@@ -120,6 +121,28 @@ def test_reload(start: Start, tmp_path: Path) -> None:
 
     eventually(lambda: len(server.workers()) == 1 and old not in server.workers())
     assert (first, server.score(MINE)[0]["value"]) == (1.0, 2.0)
+
+
+def test_reload_of_broken_files(start: Start, tmp_path: Path, table: Table) -> None:
+    """After SIGHUP with a file that cannot be loaded, the server keeps what it has, and the log says so."""
+    (mine := tmp_path / "mine.py").write_text(f"{SOURCE}    return 1.0\n")
+    (golden := tmp_path / "golden.jsonl").write_text('{"question": "q", "answer": "a"}\n')
+    files = {mine: "raise ValueError('these functions are broken')", golden: "not a data set"}
+    server = start("--workers", "1", REWARD_FUNCTIONS=mine, DATASET_PATH=golden)
+    [old], kept = server.workers(), "the old reward functions stay active"
+    for count, (file, broken) in enumerate(files.items(), 1):
+        whole = file.read_text()
+        file.write_text(broken)
+        server.process.send_signal(signal.SIGHUP)
+        with table.case(file.name):
+            eventually(lambda n=count: server.log.read_text().count(kept) == n, server.log.read_text)  # type: ignore[misc]
+            assert (server.workers(), server.score(MINE)[0]["value"]) == ([old], 1.0)
+        file.write_text(whole)
+
+    mine.write_text(f"{SOURCE}    return 2.0\n")
+    server.process.send_signal(signal.SIGHUP)
+    eventually(lambda: len(server.workers()) == 1 and old not in server.workers(), server.log.read_text)
+    assert server.score(MINE)[0]["value"] == 2.0
 
 
 @pytest.mark.nightly

@@ -48,12 +48,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         RouteError: a reward function cannot be used, for example because two have the same name.
     """
     settings = settings or Settings.from_env()
-    registry = load_registry(settings.function_files, settings.code)
-    golden = load_golden(settings.dataset_path, settings.golden_threshold)
-    evaluator = Evaluator(settings, registry, counters)
-    store = JobStore(settings, evaluator.group_of) if settings.queue_url else None
-    context = Context(settings, registry, golden, evaluator, store)
-    _check_reward_type(context)
+    context = load_context(settings)
     app = Flask(__name__, static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     install_context(app, context)
@@ -73,6 +68,17 @@ def create_app(settings: Settings | None = None) -> Flask:
     for protocol in (score, get_reward, nemo_gym, roll, jobs, reward_types, health, openapi, status):
         app.register_blueprint(protocol.blueprint)
     return app
+
+
+def load_context(settings: Settings) -> Context:
+    """Load all files that the settings name. Raises the same errors as `create_app`."""
+    registry = load_registry(settings.function_files, settings.code)
+    golden = load_golden(settings.dataset_path, settings.golden_threshold)
+    evaluator = Evaluator(settings, registry, counters)
+    store = JobStore(settings, evaluator.group_of) if settings.queue_url else None
+    context = Context(settings, registry, golden, evaluator, store)
+    _check_reward_type(context)
+    return context
 
 
 def _collectors(context: Context) -> Iterator[Collector]:

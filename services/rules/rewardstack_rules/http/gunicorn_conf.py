@@ -12,12 +12,14 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from threading import Lock, Thread
 from typing import Any
 
 from rewardstack.core.descriptors import raise_open_file_limit
 from rewardstack.core.secret_files import read_secret_files
-from rewardstack.errors import ConfigError
+from rewardstack.errors import ConfigError, UnreachableError
 from rewardstack_rules import logs
 from rewardstack_rules.metrics.directory import IN_MEMORY, clear_counts, make_metrics_dir
 from rewardstack_rules.process import return_memory
@@ -48,6 +50,8 @@ control_socket_disable = True
 logconfig_dict = logs.LOGGING
 worker_tmp_dir = IN_MEMORY
 
+_reloading = Lock()
+
 
 def on_starting(server: Any) -> None:
     """Prepare the master before it listens: limits, metrics, settings and isolated processes."""
@@ -57,12 +61,11 @@ def on_starting(server: Any) -> None:
     warn_of_misspelled_settings()
     _check_reward_type(server)
     # Import the application's modules here, once, so that workers start faster and share their memory.
-    from rewardstack_rules.http import app  # noqa: F401
+    from rewardstack_rules.http import app
+    from rewardstack_rules.scoring.reload import Reloader
 
     if _settings.reload:
-        from rewardstack_rules.scoring.reload import Reloader
-
-        server.reloader = Reloader(_settings, lambda: os.kill(os.getpid(), signal.SIGHUP))
+        server.reloader = Reloader(_settings, partial(_replace_workers, server), app.load_context)
     try:
         start_pools(_settings)
     except ConfigError as error:
@@ -71,7 +74,12 @@ def on_starting(server: Any) -> None:
 
 
 def when_ready(server: Any) -> None:
-    """Start the reloader if `RELOAD=on`, now that the master listens."""
+    """Handle SIGHUP, and start the reloader if `RELOAD=on`, now that the master listens.
+
+    gunicorn's own handler would replace the workers even if the new ones cannot start, and then exit.
+    """
+    # A signal handler must not wait and must not log, hence the thread.
+    signal.signal(signal.SIGHUP, lambda *_: Thread(target=_reload, args=(server,), name="SIGHUP", daemon=True).start())
     if _settings.reload:
         server.reloader.start()
 
@@ -96,9 +104,32 @@ def _check_reward_type(server: Any) -> None:
         sys.exit(1)
 
 
-def on_reload(server: Any) -> None:
-    """Start new isolated processes, so that they load the same files as the new workers; runs in the master."""
-    restart_pools(_settings)
+def _reload(server: Any) -> None:
+    """Load all files again if that succeeds in a forked process; runs in a thread of the master."""
+    from rewardstack_rules.http import app
+    from rewardstack_rules.scoring.reload import KEPT, try_to_load
+
+    _, error = try_to_load(_settings, app.load_context)
+    if error:
+        server.log.error(KEPT, error)
+    else:
+        _replace_workers(server)
+
+
+def _replace_workers(server: Any) -> None:
+    """Start new isolated processes, then replace the workers; both load all files again.
+
+    If the isolated processes do not start, those that run stay, and the workers, too. Runs in a thread of the master.
+    """
+    from rewardstack_rules.scoring.reload import KEPT
+
+    with _reloading:
+        try:
+            restart_pools(_settings)
+        except (ConfigError, UnreachableError) as error:
+            server.log.error(KEPT, error)
+        else:
+            server.signal(signal.SIGHUP, None)  # gunicorn's own handler
 
 
 def post_worker_init(worker: Any) -> None:

@@ -77,13 +77,15 @@ class Child(FrameConnection):
         shared: whether tenants share the child.
 
     `tenant` is the owner of the child's tasks, None before the first task and for a shared child. `taken_at` is the
-    time when the first task of this tenant started, `freed_at` the time when the child last became idle.
+    time when the first task of this tenant started, `freed_at` the time when the child last became idle. `round` is the
+    scheduler's round in which the child was started.
     """
 
     def __init__(self, ident: int, pool: ChildPool, owner: ChildOwner, limit: int, shared: bool = False) -> None:
         super().__init__(limit)
         self.id = ident
         self.pool = pool
+        self.round = 0
         self.task: Task | None = None
         self.tenant: bytes | None = None
         self.taken_at = self.freed_at = 0.0

@@ -79,7 +79,8 @@ class SupervisorHandle:
         """Close the lifeline in this process, and forget this handle, so that `supervisor_handle` creates a new one."""
         os.close(self._write_end)
         os.close(self._lifeline)
-        _handles.pop(self.config, None)
+        if _handles.get(self.config) is self:
+            del _handles[self.config]
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
@@ -168,6 +169,24 @@ def start_supervisor(config: IsolationConfig) -> SupervisorHandle:
     handle = supervisor_handle(config)
     handle.start()
     return handle
+
+
+@contextlib.contextmanager
+def replace_handles(configs: Collection[IsolationConfig]) -> Iterator[None]:
+    """Let the block start new supervisors for these configurations; then close the old handles.
+
+    If the block raises, the new handles are closed, and the old ones stay.
+    """
+    old = {config: _handles.pop(config) for config in configs if config in _handles}
+    try:
+        yield
+    except BaseException:
+        for config in configs:
+            supervisor_handle(config).close()
+        _handles.update(old)
+        raise
+    for handle in old.values():
+        handle.close()
 
 
 def supervisor_handle(config: IsolationConfig) -> SupervisorHandle:

@@ -29,10 +29,11 @@ from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
 TIMEOUT, KILLED = dump({"error": "timeout"}), dump({"error": "killed"})
 MAX_FAILURES = 8
-"""Number of consecutive failed starts, of the zygote or of children, after which the scheduler gives up."""
+"""Number of consecutive failed rounds after which the scheduler gives up. A round is one start of the zygote, or of all
+children that are missing; it fails once, however many of its children fail."""
 
 PAUSE_SECONDS = 0.05
-"""Seconds before another start after a failure. The pause doubles with each consecutive failure."""
+"""Seconds before the next round after a failure. The pause doubles with each consecutive failure."""
 
 TURN_SECONDS = 0.05
 """Seconds for which a child serves its tenant while another tenant waits without a child."""
@@ -66,19 +67,22 @@ class Scheduler:
         self._on_ready: Callable[[], None] | None = on_ready
         self._on_broken = on_broken
         self._zygote = ZygoteLink(config, self, loop)
-        self._zygote_ready = False
+        self._zygote_ready = self._zygote_started = False
         self._ids = itertools.count(1)
         self._children: dict[int, Child] = {}
         self._idle: deque[Child] = deque()
         self._queue = TenantQueue()
         self._slow_queue: deque[Task] = deque()
-        self._failures, self._pausing = 0, False
+        self._round = self._failures = 0
+        self._pause: asyncio.TimerHandle | None = None
+        """The timer of the next round; None if there is no pause now."""
         self._linger: asyncio.TimerHandle | None = None
         self.killed = self.timeouts = self.recycled = self.switched = self.zygotes = 0
 
     def start(self) -> None:
         """Start the zygote. Children are started once it is ready."""
         self.zygotes += 1
+        self._zygote_started = True
         self._zygote.start()
 
     def stop(self) -> None:
@@ -137,11 +141,10 @@ class Scheduler:
             child.close()
             if child.task is not None:
                 self._requeue(child, child.task, slow=child.pool is ChildPool.SLOW)
-        if self._zygote_ready:
-            self._zygote_ready = False
-        else:
-            self._count_failure("the zygote exited during startup")
-        self._loop.call_later(self._pause(), self.start)
+        if not any(child.was_ready for child in children):
+            self._count_failure(self._round, "the zygote exited during startup")
+        self._zygote_ready = self._zygote_started = False
+        self._start_pause()
 
     def child_exited(self, ident: int) -> None:
         """Handle the exit of a child, which has been reaped."""
@@ -295,7 +298,7 @@ class Scheduler:
 
     def _fill(self) -> None:
         """Fill the fast pool. Start one slow child per task in the slow queue, as far as the slow pool has room."""
-        if not self._zygote_ready or self._pausing:
+        if not self._zygote_ready or self._pause is not None:
             return
         for _ in range(self._config.fast - self._count(ChildPool.FAST)):
             self._spawn(ChildPool.FAST)
@@ -306,6 +309,7 @@ class Scheduler:
 
     def _spawn(self, pool: ChildPool) -> None:
         child = Child(next(self._ids), pool, self, self._config.max_frame_bytes, self._config.shared)
+        child.round = self._round
         self._children[child.id] = child
         child.connect(self._loop, self._zygote)
 
@@ -338,7 +342,7 @@ class Scheduler:
         if not (child.disconnected and child.exited):
             return
         if not child.was_ready:
-            self._count_failure("a child exited during startup")
+            self._count_failure(child.round, "a child exited during startup")
         if child.task is not None and child.task.child_died:
             self._kill(child, KILLED)
         elif child.task is not None:
@@ -346,20 +350,33 @@ class Scheduler:
             self._requeue(child, child.task, slow=child.pool is ChildPool.SLOW)
         self._retire(child)
 
-    def _count_failure(self, message: str) -> None:
+    def _count_failure(self, started_in: int, message: str) -> None:
+        """Count the failure of a round, and pause before the next one; do nothing if it has been counted.
+
+        Args:
+            started_in: the round in which the process that failed was started.
+            message: the reason, in case that this was the last round.
+        """
+        if started_in < self._round:
+            return
+        self._round += 1
         self._failures += 1
         if self._failures >= MAX_FAILURES:
             self._on_broken(message)
-            return
-        self._pausing = True
-        self._loop.call_later(self._pause(), self._resume)
+        else:
+            self._start_pause()
 
-    def _pause(self) -> float:
-        return PAUSE_SECONDS * float(2**self._failures)
+    def _start_pause(self) -> None:
+        """Start the next round after a pause, unless there is a pause already."""
+        if self._pause is None:
+            self._pause = self._loop.call_later(PAUSE_SECONDS * 2**self._failures, self._end_pause)
 
-    def _resume(self) -> None:
-        self._pausing = False
-        self._fill()
+    def _end_pause(self) -> None:
+        self._pause = None
+        if self._zygote_started:
+            self._fill()
+        else:
+            self.start()
 
 
 def _next(queue: deque[Task]) -> Task | None:

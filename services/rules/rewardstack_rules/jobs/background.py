@@ -33,15 +33,23 @@ class Background:
     def start(self, work: Callable[[], object], release: Callable[[], None]) -> bool:
         """Start `work` in a thread; return False if the limit is reached.
 
+        If the system allows no more threads, release the chunk: it is sent again later, to this or another worker.
+
         Args:
             work: called in the thread; its exceptions are logged.
-            release: called if the worker must end before the work is finished; releases the work's chunk.
+            release: called if the work cannot be started, or the worker must end before it is finished; releases the
+                work's chunk.
         """
         if not self.has_capacity():
             return False
         thread = threading.Thread(target=self._run, args=(work,), name="model chunk", daemon=True)
         self._running[thread] = release
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            del self._running[thread]
+            log.warning("%s; the chunk is released, and sent again later", error)
+            release()
         return True
 
     def finish(self) -> None:

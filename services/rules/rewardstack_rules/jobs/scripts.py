@@ -216,5 +216,25 @@ or empty if there is no such option.
 A job has failed if all its samples are `failed`. A job of several samples has also failed if the same option is invalid
 in all samples; only such a job has an error, the `reason` of the chunk that was committed first."""
 
+CONFIRM = (
+    FINISHING
+    + """
+if redis.call('EXISTS', meta) == 0 or redis.call('HGET', meta, 'state') == 'canceled' then return 0 end
+redis.call('HSET', meta, 'confirmed', 1)
+return 1
+"""
+)
+"""Note that a job is on disk, so that `WITHDRAW` no longer cancels it. Return 0 if the job has been canceled or has
+expired."""
+
+WITHDRAW = (
+    FINISHING
+    + """
+if is_open() and redis.call('HEXISTS', meta, 'confirmed') == 0 then close('canceled') end
+"""
+)
+"""Cancel a job that could not be confirmed to be on disk, unless another request with its idempotency key has confirmed
+it."""
+
 CANCEL = FINISHING + "if is_open() then close('canceled') return 1 end return 0"
 """Cancel a job, so that no more chunks are started or committed. Return 0 if it has already ended."""

@@ -28,6 +28,7 @@ GRACE = 30.0
 
 EXPIRED = "the job's samples expired during the upload; submit the job again, with fewer samples or a faster upload"
 KEY_CONFLICT = "the queue has an unreadable entry for this Idempotency-Key; send another key"
+WITHDRAWN = "the queue could not write the job of this Idempotency-Key to its disk; submit the job again"
 TOO_MANY = b"too many"
 KNOWN = re.compile(rb"^([0-9a-f]{32}):([0-9a-f]{32})\Z")
 """Matches the value of an idempotency key in Redis: the job's id and the digest of its samples."""
@@ -53,6 +54,8 @@ class JobStore:
         self._ttl = settings.job_ttl
         self._limits = settings.job_limits
         self._publish = self.redis.register_script(scripts.PUBLISH)
+        self._confirm = self.redis.register_script(scripts.CONFIRM)
+        self._withdraw = self.redis.register_script(scripts.WITHDRAW)
         self._cancel = self.redis.register_script(scripts.CANCEL)
 
     def submit(self, requests: Iterable[Request], tenant: str, key: str = "") -> str:
@@ -87,8 +90,13 @@ class JobStore:
                 submission.discard()
                 if digest != submission.digest:
                     raise Conflict
+                self._confirm_durable(JobKeys(tenant, job_id))  # the earlier request may still wait for the disk
                 return job_id
-            self._confirm_durable(keys)
+            try:
+                self._confirm_durable(keys)
+            except BaseException:
+                self._withdraw(keys.script_keys(), [keys.job_id])
+                raise
             sources = audit.most_common_sources(submission.sources)
             audit.log_event("submitted", keys, items=submission.items, bytes=submission.bytes, sources=sources)
             self._delivery.send((job_id, number) for number in range(len(submission.starts)))
@@ -126,11 +134,14 @@ class JobStore:
         return known[1].decode(), known[2].decode()
 
     def _confirm_durable(self, keys: JobKeys) -> None:
-        try:
-            confirm_written(self.redis)
-        except BaseException:
-            self._cancel(keys.script_keys(), [keys.job_id])
-            raise
+        """Wait until a published job is on the queue's disk.
+
+        Raises:
+            UnreachableError: the queue did not confirm it, or the request that published the job has withdrawn it.
+        """
+        confirm_written(self.redis)
+        if not self._confirm(keys.script_keys(), [keys.job_id]):
+            raise UnreachableError(WITHDRAWN)
 
     def state(self, tenant: str, job_id: str) -> JobState | None:
         """Return the state of a job; None if the tenant has no such job."""

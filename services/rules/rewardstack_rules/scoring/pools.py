@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rewardstack_rules.code import NETWORK, VARIABLES
 from rewardstack_rules.isolation.config import MIB, IsolationConfig
-from rewardstack_rules.isolation.launch import start_supervisor, supervisor_handle
+from rewardstack_rules.isolation.launch import replace_handles, start_supervisor, supervisor_handle
 from rewardstack_rules.isolation.process import hide_memory
 from rewardstack_rules.settings import RuleSettings
 
@@ -132,8 +132,7 @@ def restart_pools(settings: RuleSettings) -> None:
     """Start new pools for processes that are forked from now on. Existing processes keep using the old pools.
 
     Raises:
-        ConfigError, UnreachableError: as `start_pools`.
+        ConfigError, UnreachableError: as `start_pools`; the old pools stay in use.
     """
-    for pool in enabled_pools(settings):
-        supervisor_handle(isolation_config(settings, pool)).close()
-    start_pools(settings)
+    with replace_handles([isolation_config(settings, pool) for pool in enabled_pools(settings)]):
+        start_pools(settings)

@@ -1,7 +1,7 @@
-"""Reload reward functions and routes when their files change (`RELOAD=on`), for development.
+"""Reload reward functions and routes, after a signal or when their files change (`RELOAD=on`, for development).
 
-A thread watches the files. After a change, a forked process tries to load them. If this succeeds, the server or worker
-reloads. Otherwise the old functions stay active, and the log has the reason.
+A forked process first tries to load them. If this succeeds, the server or worker reloads. Otherwise the old functions
+stay active, and the log has the reason.
 """
 
 from __future__ import annotations
@@ -30,7 +30,20 @@ POLL_SECONDS = 0.2
 LOAD_SECONDS = 60
 """Timeout for loading the files and everything that they import, in seconds."""
 
+KEPT = "reload failed: %s; the old reward functions stay active"
+"""Log message if the files cannot be loaded."""
+Load = Callable[[Settings], object]
+
 log = logging.getLogger("rewardstack_rules.reload")
+
+
+def load_evaluator(settings: Settings) -> Evaluator:
+    """Return a new evaluator, which has loaded all files.
+
+    Raises:
+        ConfigError: a file cannot be used.
+    """
+    return Evaluator(settings, load_registry(settings.function_files))
 
 
 class Reloader(threading.Thread):
@@ -41,12 +54,13 @@ class Reloader(threading.Thread):
     Args:
         settings: settings that name the files.
         reload: makes the server or worker load the files again; called after a test load has succeeded.
+        load: loads the files as the server or worker does, and raises ConfigError if one cannot be used.
     """
 
-    def __init__(self, settings: Settings, reload: Callable[[], None]) -> None:
+    def __init__(self, settings: Settings, reload: Callable[[], None], load: Load = load_evaluator) -> None:
         super().__init__(name="reload", daemon=True)
-        self._settings, self._reload = settings, reload
-        self._files, _ = _try_to_load(settings, ())
+        self._settings, self._reload, self._load = settings, reload, load
+        self._files, _ = try_to_load(settings, load)
         self._seen = _versions(self._files)
 
     def run(self) -> None:
@@ -59,11 +73,11 @@ class Reloader(threading.Thread):
             time.sleep(POLL_SECONDS)
             if _versions(files) != now:
                 continue  # a file is still being written
-            loaded, error = _try_to_load(self._settings, files)
+            loaded, error = try_to_load(self._settings, self._load, files)
             files |= loaded
             seen = {**_versions(files), **now}
             if error:
-                log.warning("reload failed: %s; the old reward functions stay active", error)
+                log.warning(KEPT, error)
             else:
                 log.info("reload: reward functions or routes have changed")
                 self._reload()
@@ -79,11 +93,12 @@ def _versions(files: Collection[Path]) -> dict[Path, tuple[int, int, int]]:
     return found
 
 
-def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path], str]:
+def try_to_load(settings: Settings, load: Load, known: Collection[Path] = ()) -> tuple[set[Path], str]:
     """Load all files in a forked process, so that this process stays unchanged.
 
     Args:
         settings: settings that name the files.
+        load: as for `Reloader`.
         known: files of which this process may have loaded an earlier version.
 
     Returns:
@@ -94,7 +109,7 @@ def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path]
     if child == 0:
         with suppress(BaseException):
             signal.alarm(LOAD_SECONDS)
-            os.write(writer, json.dumps(_load(settings, known)).encode() + b"\n")
+            os.write(writer, json.dumps(_load(settings, load, known)).encode() + b"\n")
         os._exit(0)
     os.close(writer)
     text = b""
@@ -115,7 +130,7 @@ def _try_to_load(settings: Settings, known: Collection[Path]) -> tuple[set[Path]
     return {*map(Path, files)}, error
 
 
-def _load(settings: Settings, known: Collection[Path]) -> tuple[list[str], str]:
+def _load(settings: Settings, load: Load, known: Collection[Path]) -> tuple[list[str], str]:
     for name, module in [*sys.modules.items()]:
         if Path(getattr(module, "__file__", None) or "/") in known:
             del sys.modules[name]
@@ -126,7 +141,7 @@ def _load(settings: Settings, known: Collection[Path]) -> tuple[list[str], str]:
         routes = [Path(file) for file in ClientSettings.from_env().routes_files]
         files |= {*routes}
         files |= {file.parent / name for file in routes for name in template_files(str(file))}
-        Evaluator(settings, load_registry(settings.function_files))
+        load(settings)
     except ConfigError as why:
         error = str(why)
     folders = {file.parent for file in settings.function_files}
