@@ -73,8 +73,9 @@ class Scene(NamedTuple):
         return f"http://127.0.0.1:{self.gateway.ports[service]}"
 
     def stored(self) -> list[Path]:
-        """Files of bodies and replies."""
-        return [path for path in (self.folder / "tmp").rglob("*") if path.is_file()]
+        """Files of bodies and replies, without the answers about keys."""
+        keys = self.folder / "tmp/keys"
+        return [path for path in (self.folder / "tmp").rglob("*") if path.is_file() and path.parent != keys]
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +202,48 @@ def test_places_without_a_key(scene: Scene) -> None:
     assert {reply.status_code for reply in replies} == {401, 429}
     refused = next(reply for reply in replies if reply.status_code == 429)
     assert (refused.headers["Retry-After"], "without a valid key" in refused.json()["error"]) == ("1", True)
+
+
+def test_a_valid_key_is_not_checked_for_each_request(scene: Scene, table: Table) -> None:
+    """A service is asked for a valid key once in a while, for a wrong one each time; one's validity helps no other."""
+    judge, url = scene.models[0], f"{scene.url('judge')}/tokenize"
+    valid = {"Authorization": f"Bearer {MODEL_KEY}"}
+
+    def ask(headers: dict[str, str]) -> int:
+        return requests.get(url, headers=headers, timeout=60).status_code
+
+    def checks() -> int:
+        return int(judge.stats().get("/v1/models", 0))
+
+    before, started = checks(), time.monotonic()
+    with table.case("a valid key"):
+        assert [ask(valid) for _ in range(40)] == [200] * 40
+        assert checks() - before <= 1 + (time.monotonic() - started) / 4
+    for name, headers in {
+        "another case": {"Authorization": f"Bearer {MODEL_KEY.upper()}"},
+        "a longer key": {"Authorization": f"Bearer {MODEL_KEY}x"},
+        "in another header": {"X-API-Key": MODEL_KEY},
+        "no key": {},
+        "valid and wrong": {"Authorization": "Bearer a-wrong-key-of-16", "X-API-Key": f"Bearer {MODEL_KEY}"},
+    }.items():
+        with table.case(name):
+            before = checks()
+            assert [ask(headers), ask(headers)] == [401, 401]
+            assert checks() - before == 2
+    with table.case("the reward server"):
+        assert requests.get(f"{scene.url('rules')}/v1/reward_types", headers=valid, timeout=60).status_code == 401
+    with table.case("a key that is no longer valid"):
+        assert ask(valid) == 200
+        judge.set(key="Bearer another-key-of-16")
+        try:
+            eventually(lambda: ask(valid) == 401)
+        finally:
+            judge.set(key=f"Bearer {MODEL_KEY}")
+    with table.case("who can read the keys"):
+        assert requests.get(f"{scene.url('rules')}/v1/reward_types", headers=KEY, timeout=60).status_code == 200
+        folder = scene.folder / "tmp/keys"
+        stored = [*folder.iterdir()]
+        assert stored and not any(path.stat().st_mode & 0o077 for path in (folder, *stored))
 
 
 @pytest.mark.parametrize("path", ["/v1/score", "/", "/jobs"])

@@ -213,7 +213,7 @@ def test_names_and_questions(rendered: Rendered) -> None:
     asks = [given[f"{service}_AUTH_REQUEST_URI"] for service in ("RULES", "JUDGE", "EMBEDDING")]
     assert asks == ["/key", "off", "off"]
     volumes = found.one("Deployment", "gateway")["spec"]["template"]["spec"]["volumes"]
-    assert {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}} in volumes
+    assert {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}} in volumes
 
 
 def test_keys_that_a_pod_has(rendered: Rendered) -> None:
