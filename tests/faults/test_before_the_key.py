@@ -215,10 +215,10 @@ def test_a_valid_key_is_not_checked_for_each_request(scene: Scene, table: Table)
     def checks() -> int:
         return int(judge.stats().get("/v1/models", 0))
 
-    before, started = checks(), time.monotonic()
+    before = checks()
     with table.case("a valid key"):
         assert [ask(valid) for _ in range(40)] == [200] * 40
-        assert checks() - before <= 1 + (time.monotonic() - started) / 4
+        assert checks() - before < 20
     for name, headers in {
         "another case": {"Authorization": f"Bearer {MODEL_KEY.upper()}"},
         "a longer key": {"Authorization": f"Bearer {MODEL_KEY}x"},
