@@ -142,10 +142,16 @@ SCORING_SECRETS = tuple(
 FRESH = 'fresh() { find "/tmp/rewardstack-worker/$1" -mmin "-$2" 2>/dev/null | grep -q .; }'
 """Shell function that succeeds if a worker has touched its heartbeat file $1 in the last $2 minutes. The module
 `rewardstack_rules.jobs.heartbeat` touches these files."""
+SILENT = "{ echo 'the worker has not shown for two minutes that it runs'; exit 1; }"
 WORKER_PROBE = Probe(
     # Exit status 3 means that the worker is alive and waits for the queue, so `health.sh` does not restart it.
-    command=("sh", "-c", f"{FRESH}; fresh ready 0.5 && exit; fresh alive 2 && exit 3; exit 1"),
-    live_command=("sh", "-c", f"{FRESH}; fresh alive 2"),
+    command=(
+        "sh",
+        "-c",
+        f"{FRESH}; fresh ready 0.5 && exit; fresh alive 2 || {SILENT}; "
+        "echo 'the queue does not answer the worker'; exit 3",
+    ),
+    live_command=("sh", "-c", f"{FRESH}; fresh alive 2 || {SILENT}"),
 )
 """Health checks of a worker. They are in shell, because starting Python takes too long on a busy machine."""
 redis_server = partial(
@@ -154,7 +160,13 @@ redis_server = partial(
     command=("redis-server", "{config}"),
     port=6379,
     # A server that requires a password is also healthy.
-    probe=Probe(command=("sh", "-c", "redis-cli ping | grep -Eq 'PONG|NOAUTH'")),
+    probe=Probe(
+        command=(
+            "sh",
+            "-c",
+            'said=$(redis-cli ping 2>&1); case $said in *PONG* | *NOAUTH*) ;; *) echo "$said"; exit 1 ;; esac',
+        )
+    ),
 )
 reward_server = partial(
     Service,

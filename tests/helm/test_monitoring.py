@@ -18,7 +18,7 @@ from tests.helm.rendering import CHART, Object, Rendering, render
 ALERTS = CHART / "files/monitoring/alerts.yml"
 STACK = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
 NAMES = [rule["alert"] for group in STACK for rule in group["rules"]]
-OURS = r"(?:up|vllm:\w+|rewardstack_\w+)"
+OURS = r"(?:up|vllm:\w+|te_\w+|rewardstack_\w+)"
 TESTS = yaml.safe_load((ROOT / "tests/monitoring/alerts.test.yml").read_text(encoding="utf-8"))["tests"]
 DEAD, ALIVE = 'namespace="default", release="a"', 'namespace="default", release="b"'
 
@@ -112,7 +112,8 @@ def _with(series: str, labels: str) -> str:
 def test_recorded_series_are_the_release_s(releases: list[Rendering]) -> None:
     """What is recorded has the labels of its release, so that two of one namespace record different series."""
     recorded = [[rule for rule in rules(one) if "record" in rule] for one in releases]
-    assert [[rule["record"] for rule in one] for one in recorded] == [["rewardstack_judge_requests"]] * 2
-    (first,), (second,) = recorded
-    assert (first["expr"].count(DEAD), second["expr"].count(ALIVE)) == (2, 2)
-    assert "by (namespace, release, pod, service, model_name)" in first["expr"]
+    names = ["rewardstack_judge_requests", "rewardstack_embedding_inputs"]
+    assert [[rule["record"] for rule in one] for one in recorded] == [names] * 2
+    for labels, found in zip((DEAD, ALIVE), recorded, strict=True):
+        assert [rule["expr"].count(labels) for rule in found] == [2, 1]
+        assert all("by (namespace, release, pod, service" in rule["expr"] for rule in found)

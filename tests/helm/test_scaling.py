@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from tests.helm.rendering import CHART, Object, Rendering, render
 
 IMAGE = "rules: {image: rewardstack:test}\n"
+JUMPS = " ".join(["0 1 8 1 7 1 2 8 1 1 1 8"] * 8)
+"""What vLLM's gauge of running requests showed every 0.7 s, at eight requests all the time."""
 
 
 @pytest.fixture(scope="module")
@@ -46,20 +53,60 @@ def test_what_judges_are_scaled_by(rendering: Rendering) -> None:
     (trigger,) = scaler(rendering, "judge")["triggers"]
     labels = 'namespace="default",service="r-judge",model_name="Qwen/Qwen3-32B"'
     running, waiting = (f"vllm:num_requests_{which}{{{labels}}}" for which in ("running", "waiting"))
-    assert trigger["metadata"]["query"] == f"sum({running} + {waiting})"
+    assert trigger["metadata"]["query"] == f"sum(avg_over_time({running}[1m]) + avg_over_time({waiting}[1m]))"
     assert (trigger["metricType"], trigger["metadata"]["threshold"]) == ("AverageValue", "256")
     assert trigger["metadata"]["ignoreNullValues"] == "false"
     assert trigger["authenticationRef"] == {"name": "prometheus"}
     (rules,) = rendering.of("PrometheusRule")
     recorded = [rule["record"] for group in rules["spec"]["groups"] for rule in group["rules"] if "record" in rule]
-    (metric,) = scaler(rendering, "judge-small")["metrics"]
-    assert [metric["pods"]["metric"]["name"]] == recorded
+    asked = [scaler(rendering, service)["metrics"] for service in ("judge-small", "embedding")]
+    assert [metric["pods"]["metric"]["name"] for (metric,) in asked] == recorded
+
+
+def test_scales_by_a_gauge_that_jumps(needs_prometheus: None, rendering: Rendering, tmp_path: Path) -> None:
+    """Gauges that jump between 0 and 8 under a steady load stay above the target of 2, read at any moment."""
+    (rules,) = rendering.of("PrometheusRule")
+    (tmp_path / "rules.yml").write_text(json.dumps({"groups": rules["spec"]["groups"]}), encoding="utf-8")
+    (trigger,) = scaler(rendering, "judge")["triggers"]
+    average = trigger["metadata"]["query"]
+    asked = {
+        average: 1,
+        re.sub(r"avg_over_time\((.*?)\[1m\]\)", r"\1", average): 0,  # the gauges themselves
+        'sum(rewardstack_judge_requests{service="r-judge-small"})': 1,
+        "sum(rewardstack_embedding_inputs)": 1,
+    }
+    of = 'namespace="default",release="r",pod="a"'
+    gauges = [
+        ("vllm:num_requests_running", f'{of},service="r-judge",model_name="Qwen/Qwen3-32B"', JUMPS),
+        ("vllm:num_requests_waiting", f'{of},service="r-judge",model_name="Qwen/Qwen3-32B"', "0x240"),
+        ("vllm:num_requests_running", f'{of},service="r-judge-small",model_name="Qwen/Qwen3-4B"', JUMPS),
+        ("vllm:num_requests_waiting", f'{of},service="r-judge-small",model_name="Qwen/Qwen3-4B"', "0x240"),
+        ("te_queue_size", f'{of},service="r-embedding"', JUMPS),
+    ]
+    case = {
+        "interval": "15s",
+        "input_series": [{"series": f"{name}{{{labels}}}", "values": values} for name, labels, values in gauges],
+        "promql_expr_test": [
+            {
+                "expr": f"min_over_time(({query})[10m:15s]) > bool 2",
+                "eval_time": "15m",
+                "exp_samples": [{"labels": "{}", "value": above}],
+            }
+            for query, above in asked.items()
+        ],
+    }
+    test = {"rule_files": ["rules.yml"], "evaluation_interval": "15s", "tests": [case]}
+    (tmp_path / "test.yml").write_text(json.dumps(test), encoding="utf-8")
+    done = subprocess.run(
+        ["promtool", "test", "rules", "test.yml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_what_else_is_scaled_by(rendering: Rendering) -> None:
     """The embedding server by inputs that wait, reward server and workers by their processors."""
     (metric,) = scaler(rendering, "embedding")["metrics"]
-    assert metric["pods"]["metric"]["name"] == "te_queue_size"
+    assert metric["pods"]["metric"]["name"] == "rewardstack_embedding_inputs"
     for service in ("rules", "worker"):
         (metric,) = scaler(rendering, service)["metrics"]
         assert metric["resource"]["name"] == "cpu"

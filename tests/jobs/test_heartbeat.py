@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -19,26 +20,31 @@ from tests.support.jobs import Queue, Worker
 from tests.support.waiting import eventually
 
 PROBE = SERVICES["worker"].probe
+REDIS_PROBE = SERVICES["queue"].probe
 REFUSED = f" Connection refused{NOT_THERE}"
 
 
-def status(command: tuple[str, ...], folder: Path) -> int:
-    """The exit status of a probe in a container whose folder of temporary files is another one."""
+def probe(command: tuple[str, ...], folder: Path) -> tuple[int, str]:
+    """Exit status and output of a probe in a container whose folder of temporary files is another one."""
     here = [part.replace("/tmp/", f"{folder}/") for part in command]
-    return subprocess.run(here, capture_output=True, check=False).returncode
+    done = subprocess.run(here, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.returncode, done.stdout
 
 
 def test_probes_of_a_worker(needs_redis: None, tmp_path: Path) -> None:
-    """A worker is ready while the queue answers, and alive without it; its probes start no interpreter."""
-    assert status(PROBE.live_command, tmp_path) == 1
+    """A worker is ready while the queue answers, and alive without it; its probes say why, and start no interpreter."""
+    silent = (1, "the worker has not shown for two minutes that it runs\n")
+    assert probe(PROBE.command, tmp_path) == probe(PROBE.live_command, tmp_path) == silent
     queue = Queue(tmp_path)
     worker = Worker(tmp_path, clean_environment(REWARD_QUEUE_URL=queue.url, TMPDIR=tmp_path, VERIFY_PROCESSES=1))
     ready, alive = (tmp_path / "rewardstack-worker" / name for name in (READY, ALIVE))
     try:
-        eventually(lambda: status(PROBE.command, tmp_path) == status(PROBE.live_command, tmp_path) == 0)
+        eventually(lambda: probe(PROBE.command, tmp_path) == probe(PROBE.live_command, tmp_path) == (0, ""))
         queue.kill()
         last = ready.stat().st_mtime
         eventually(lambda: alive.stat().st_mtime > max(last, ready.stat().st_mtime) + 1)
+        ready.unlink()
+        assert probe(PROBE.command, tmp_path) == (3, "the queue does not answer the worker\n")
         assert "python" not in " ".join((*PROBE.command, *PROBE.live_command))
     finally:
         worker.kill()
@@ -96,6 +102,16 @@ def test_a_worker_that_is_silent(tmp_path: Path) -> None:
     folder.mkdir()
     for name in (READY, ALIVE):
         subprocess.run(["touch", "-d", "60 seconds ago", str(folder / name)], check=True)
-    assert (status(PROBE.command, tmp_path), status(PROBE.live_command, tmp_path)) == (NOT_READY, 0)
+    assert (probe(PROBE.command, tmp_path)[0], probe(PROBE.live_command, tmp_path)[0]) == (NOT_READY, 0)
     subprocess.run(["touch", "-d", "180 seconds ago", str(folder / ALIVE)], check=True)
-    assert (status(PROBE.command, tmp_path), status(PROBE.live_command, tmp_path)) == (1, 1)
+    assert (probe(PROBE.command, tmp_path)[0], probe(PROBE.live_command, tmp_path)[0]) == (1, 1)
+
+
+def test_probes_of_redis(needs_redis: None, tmp_path: Path) -> None:
+    """The probe of cache and queue says nothing of a server that answers, and what redis-cli says of another one."""
+    queue = Queue(tmp_path)
+    here = [part.replace("redis-cli", f"redis-cli -p {urlsplit(queue.url).port}") for part in REDIS_PROBE.command]
+    assert subprocess.run(here, capture_output=True, check=False).stdout == b""
+    queue.kill()
+    done = subprocess.run(here, capture_output=True, check=False)
+    assert (done.returncode, b"Connection refused" in done.stdout) == (1, True)

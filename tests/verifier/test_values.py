@@ -29,6 +29,7 @@ POLICIES = {
     "a value is said with the decimal that it is about": r"≈|\\approx",
     "a percentage that is asked for may be said as a number above one": r"%",
     "a base may be left out where it is asked for": r"\d_\{?\d",
+    "an answer may add a unit that may be a factor, but not leave it out": r"^\d+ [a-z]$",
     "a curve or sum of powers says the value of its left side, and that value says no curve": r"(x.*[yz]|\^2\+).*=",
 }
 """Why an answer that equals a reference need not be equalled by it, as `docs/rules.md` has it, by what both show."""

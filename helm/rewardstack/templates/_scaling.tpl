@@ -22,7 +22,17 @@ scaleDown:
 {{/* The same for model servers, which load for minutes: dict root description. Kubernetes allows 1800 s. */}}
 {{- define "rewardstack.model-behavior" -}}
 {{- $seconds := min 1800 (max 300 (add 60 (include "rewardstack.grace" .))) }}
-{{- include "rewardstack.behavior" (list 60 (max 900 $seconds) $seconds) }}
+{{- include "rewardstack.behavior" (list 30 (max 900 $seconds) $seconds) }}
+{{- end }}
+
+{{/* The load of a model server: list kind matchers. The servers' gauges are snapshots that jump between all and nothing,
+and a HorizontalPodAutoscaler takes the lowest of its window: hence the average of a minute. */}}
+{{- define "rewardstack.load" -}}
+{{- if ne (index . 0) "embedding" }}
+{{- printf "avg_over_time(vllm:num_requests_running{%s}[1m]) + avg_over_time(vllm:num_requests_waiting{%s}[1m])" (index . 1) (index . 1) }}
+{{- else }}
+{{- printf "avg_over_time(te_queue_size{%s}[1m])" (index . 1) }}
+{{- end }}
 {{- end }}
 
 {{/* KEDA's query of a model server: list $ service values. */}}
@@ -31,8 +41,6 @@ scaleDown:
 {{- $labels := printf "namespace=%q,service=%q" (index . 0).Release.Namespace (include "rewardstack.service" .) }}
 {{- if ne $model.kind "embedding" }}
 {{- $labels = printf "%s,model_name=%q" $labels (include "rewardstack.model" $model) }}
-{{- printf "sum(vllm:num_requests_running{%s} + vllm:num_requests_waiting{%s})" $labels $labels }}
-{{- else }}
-{{- printf "sum(te_queue_size{%s})" $labels }}
 {{- end }}
+{{- printf "sum(%s)" (include "rewardstack.load" (list $model.kind $labels)) }}
 {{- end }}

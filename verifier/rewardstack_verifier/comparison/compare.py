@@ -6,6 +6,7 @@ parser to the readers in `reading.readings`, and the rows to the table.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from itertools import product
 from typing import Any, get_args
@@ -35,6 +36,7 @@ from rewardstack_verifier.comparison.intervals import (
     equal_inequalities,
     equal_reals,
 )
+from rewardstack_verifier.comparison.lines import as_line, equal_lines
 from rewardstack_verifier.comparison.lists import as_list, equal_lists, equal_to_one
 from rewardstack_verifier.comparison.quantities import (
     equal_by_noun,
@@ -61,6 +63,7 @@ from rewardstack_verifier.reading.syntax import (
     Relation,
     Remark,
     Sequence,
+    SetFormula,
     Time,
     Total,
     Words,
@@ -69,11 +72,11 @@ from rewardstack_verifier.reading.syntax import (
 from rewardstack_verifier.stack import with_fresh_stack
 from rewardstack_verifier.tracing import trace
 
-DECIDING = (Choice, Time, Date)
+DECIDING = {Choice, Time}
 """Types that exclude other readings.
 
 If the first readings of both texts have the same type, and the type is one of these, only the first readings are
-compared.
+compared. This also holds if one of the texts is a date, so `15 March` is not 15.
 """
 Convert = Callable[[Node], Any]
 """Converts an answer to one type; returns None or an empty value if the answer has another type."""
@@ -107,7 +110,8 @@ def compare(answer: str, reference: str) -> bool | None:
         return False
     answer_readings = parse_readings(answer) + parse_with_decimal_comma(answer)
     reference_readings = parse_readings(reference) + parse_with_decimal_comma(reference, must_be_certain=True)
-    if answer_readings and reference_readings and type(answer_readings[0]) is type(reference_readings[0]) in DECIDING:
+    first = {type(readings[0]) for readings in (answer_readings, reference_readings) if readings}
+    if Date in first or (len(first) == 1 and first <= DECIDING):
         answer_readings, reference_readings = answer_readings[:1], reference_readings[:1]
     is_compared = is_equal = False
     for one, other in product(answer_readings, reference_readings):
@@ -273,7 +277,7 @@ def _expressions(node: Node) -> tuple[Expression, ...]:
 
 def _compare_progressions(answer: Node, reference: Node) -> list[bool | None]:
     """Compare two families of values with an integer parameter, unless they are formulas with the same letters."""
-    if are_formulas(answer, reference):
+    if are_formulas(answer, reference) or (as_congruence(answer) and as_congruence(reference)):
         return []
     return same_type_row(as_progressions, equal_progressions)(answer, reference)
 
@@ -357,6 +361,7 @@ def _comparable_type(node: Node) -> type[Node] | None:
 
 COMPARISONS: tuple[Row, ...] = (
     _compare_progressions,
+    same_type_row(as_line, equal_lines),
     any_type_row(accept_types(Family), _equal_families),
     _or_value_row(as_ratio, equal_ratios, equal_ratio_and_value),
     same_type_row(_list_as_reals, equal_reals),
@@ -376,6 +381,7 @@ COMPARISONS: tuple[Row, ...] = (
     any_type_row(as_reals, _equal_sets),
     same_type_row(as_inequality, _equal_inequalities),
     same_type_row(accept_types(NamedSet), _equal_named_sets),
+    same_type_row(accept_types(SetFormula), operator.eq),
 )
 """The rows in order; the first that applies decides.
 

@@ -10,6 +10,7 @@ from math import gcd, lcm
 from typing import NamedTuple
 
 from rewardstack_verifier.comparison.constants import VARIABLES
+from rewardstack_verifier.comparison.integers import as_congruence
 from rewardstack_verifier.comparison.lists import as_list, expand_signs
 from rewardstack_verifier.comparison.values import has_value
 from rewardstack_verifier.numbers.equality import ZERO, nearest_fraction, same
@@ -27,7 +28,7 @@ from rewardstack_verifier.numbers.tree import (
     substitute,
     symbols,
 )
-from rewardstack_verifier.reading.syntax import Family, Node, Relation, Sequence, is_expression
+from rewardstack_verifier.reading.syntax import Family, NamedSet, Node, Relation, Sequence, SetBuilder, is_expression
 
 MAX_MEMBERS = 60
 """Maximum number of values of a family within the common period of two families."""
@@ -50,15 +51,33 @@ def as_progressions(node: Node) -> tuple[Progression, ...] | None:
     Without a declaration such as `k \\in \\mathbb{Z}`, a letter is an integer parameter if it is the only letter and is
     one of `INTEGER_LETTERS`, and if a value contains pi.
     """
+    node = _as_family(node)
     if isinstance(node, Family):
         found = _progressions(node.of, node.parameter)
         return found if node.domain == "Z" else None
+    congruence = as_congruence(node)
+    if congruence is not None:
+        is_named = isinstance(congruence.name, Symbol) and not symbols(congruence.residue, congruence.modulus)
+        return (Progression(congruence.residue, congruence.modulus),) if is_named else None
     values = _values(node) or ()
     parameters = symbols(*values)
     has_pi = any(Constant("pi") in parts(value) for value in values)
     return (
         _progressions(node, *parameters) if has_pi and len(parameters) == 1 and parameters <= INTEGER_LETTERS else None
     )
+
+
+def _as_family(node: Node) -> Node:
+    """Return `{x | x = k\\pi, k \\in Z}` as a family; other nodes unchanged."""
+    parts_ = (node.member, *node.conditions) if isinstance(node, SetBuilder) else ()
+    declared = [one for one in parts_ if isinstance(one, Relation) and one.operators == ("in",)]
+    values = [one for one in parts_ if one not in declared and not isinstance(one, Symbol)]
+    if len(declared) != 1 or len(values) != 1:
+        return node
+    parameter, domain = declared[0].sides
+    if not (isinstance(parameter, Symbol) and isinstance(domain, NamedSet)):
+        return node
+    return Family(values[0], parameter.name, domain.name)
 
 
 def is_solution(node: Node) -> bool:

@@ -9,7 +9,16 @@ from rewardstack_verifier.comparison.equations import as_equation, named_values
 from rewardstack_verifier.comparison.values import all_of, any_of
 from rewardstack_verifier.numbers.rational import to_fraction
 from rewardstack_verifier.numbers.tree import Apply, Expression, Symbol, integer, negative, parts, symbols
-from rewardstack_verifier.reading.syntax import Combination, NamedSet, Node, Relation, Sequence, is_expression, is_point
+from rewardstack_verifier.reading.syntax import (
+    Combination,
+    NamedSet,
+    Node,
+    Quantity,
+    Relation,
+    Sequence,
+    is_expression,
+    is_point,
+)
 
 Equal = Callable[[Node, Node], "bool | None"]
 _SIGNS = {"plus or minus": (1, -1), "minus or plus": (-1, 1)}
@@ -215,8 +224,12 @@ def _with_sign(expression: Expression, sign_index: int) -> Expression:
 
 
 def _is_ordered(list_: Sequence) -> bool:
-    """Return whether the order of a list counts: it has no brackets, no "and" or "or", and no equations or points."""
-    is_plain = not list_.opening and set(list_.joined) <= {",", ";"}
+    """Return whether the order of a list counts: it has no brackets, no "or", no equations or points, and no "and".
+
+    "and" may join counts of different nouns: `4 red and 3 blue` is `4, 3`.
+    """
+    are_counts = all(isinstance(item, Quantity) and item.noun for item in list_.items)
+    is_plain = not list_.opening and {*list_.joined} <= ({",", ";", "and"} if are_counts else {",", ";"})
     return is_plain and not any(isinstance(item, (Relation, Sequence)) for item in list_.items)
 
 

@@ -60,12 +60,13 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
 def _have_same_words(answer: Node, reference: Node) -> bool:
     """Return whether the nouns of two values are the same, up to words that one of them leaves out behind a number.
 
-    Behind letters, all words count: `n \\text{ odd}`. The answer may leave out a unit only if it is marked as one.
+    Behind letters, all words count: `n \\text{ odd}`. The answer may leave out a unit only if it is marked as one, and
+    add one unmarked letter: `5 m`, not `5 m g h`.
     """
-    if isinstance(reference, Quantity) and not (reference.is_marked or isinstance(answer, Quantity)):
+    quantities = [node for node in (answer, reference) if isinstance(node, Quantity)]
+    if len(quantities) == 1 and quantities[0].factors > (quantities[0] is answer):
         return False
     nouns = [node.noun if isinstance(node, Quantity) else "" for node in (answer, reference)]
-    quantities = [node for node in (answer, reference) if isinstance(node, Quantity)]
     if nouns[0] == nouns[1] or len({bool(one.meanings) for one in quantities}) > 1:
         return nouns[0] == nouns[1]
     has_number = any(isinstance(part, Number) for one in quantities for part in parts(one.value))
@@ -103,15 +104,15 @@ def _with_nouns(quantities: Iterable[Node]) -> list[tuple[str, Node]]:
 def have_different_names(answer: Node, reference: Node) -> bool:
     """Return whether two statements such as `x = 5 cm` give values to different names.
 
-    The result is False if neither statement has a unit or words.
+    The result is False if neither statement has a unit, words or an approximate value.
     """
-    if not (
-        isinstance(answer, Relation) and isinstance(reference, Relation) and (_has_unit(answer) or _has_unit(reference))
-    ):
+    if not (isinstance(answer, Relation) and isinstance(reference, Relation)):
+        return False
+    if not (_has_unit(answer) or _has_unit(reference) or "~" in answer.operators + reference.operators):
         return False
     name, asked = answer.sides[0], reference.sides[0]
     if isinstance(name, Symbol) and isinstance(asked, Symbol):
-        return name != asked
+        return name != asked and bool(name.name and asked.name)
     words, asked_words = _name_words(name), _name_words(asked)
     return not (words <= asked_words or asked_words <= words)
 
@@ -170,14 +171,10 @@ def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
         return any(unit.dimensions == _TEMPERATURE for unit in units) and equal_values(value, asked)
     if units and (as_percentage(value) is not None or as_percentage(asked) is not None):
         return False
-    same = equal_values(value, asked)
-    if same:
-        return True
-    for unit in meanings or expected:
-        bare = to_fraction(asked if meanings else value)
-        counted = not unit.dimensions
-        hundredth = unit.size == Fraction(1, 100) and unit.dimensions[0][0].isupper() if unit.dimensions else False
-        if counted or (hundredth and bare is not None and bare.q != 1):
+    same, bare = equal_values(value, asked), to_fraction(asked if meanings else value)
+    for unit in units:
+        is_hundredth = bool(unit.dimensions) and unit.size == Fraction(1, 100) and unit.dimensions[0][0].isupper()
+        if not unit.dimensions or (not same and is_hundredth and bare is not None and bare.q != 1):
             converted = scale(value if meanings else asked, unit.size)
             return equal_values(converted, asked) if meanings else equal_values(value, converted)
     return same

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rewardstack_verifier.comparison.equations import as_equation, named_values
+from rewardstack_verifier.lexicon.phrases import NO_POINTS
 from rewardstack_verifier.numbers.equality import same, substitute_all
-from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Symbol, integer, symbols
+from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Number, Symbol, integer, symbols
 from rewardstack_verifier.reading.syntax import (
     Combination,
     Matrix,
@@ -18,6 +19,7 @@ from rewardstack_verifier.reading.syntax import (
     is_point,
 )
 
+_NO_POINTS = frozenset(NO_POINTS.split())
 _UNITS = ("hat i", "hat j", "hat k")
 
 
@@ -67,21 +69,31 @@ def strip_names(answer: Node, reference: Node) -> tuple[Node, Node]:
     Coordinates are sorted by name if both nodes name the same coordinates; otherwise they stay in their written order.
     If one of the nodes is a point, the other can also be `x = 1, y = 2`.
     """
-    own, asked = (
-        [node.sides[0]] if isinstance(node, Relation) and isinstance(node.sides[0], Symbol) else []
-        for node in (answer, reference)
-    )
-    if (own and asked and own != asked) or (
-        isinstance(reference, Relation) and reference.operators == ("of",) and not own
-    ):
+    own, asked = _names(answer), _names(reference)
+    if own != asked if own and asked else _is_no_point(reference):
         return answer, reference
     names = _coordinate_names(answer)
-    if names and sorted(names) == sorted(_coordinate_names(reference)):
+    if names and own:
         answer, reference = _sort_coordinates(answer, names), _sort_coordinates(reference, names)
     answer, reference = _strip_name(answer), _strip_name(reference)
     if is_point(answer) or is_point(reference):
         answer, reference = _as_point(answer) or answer, _as_point(reference) or reference
     return answer, reference
+
+
+def _is_no_point(node: Node) -> bool:
+    """Return whether a letter before a pair names something else: `N(0, 1)`, or the permutations `P(10, 3)`."""
+    if not isinstance(node, Relation) or node.operators != ("of",):
+        return False
+    values = [item.value for item in as_components(node.sides[1]) or () if isinstance(item, Number)]
+    is_count = node.sides[0] == Symbol("P") and len(values) == 2 and values[0] >= values[1]
+    return is_count or not _NO_POINTS.isdisjoint(_names(node))
+
+
+def _names(node: Node) -> list[str]:
+    """Return the sorted names of coordinates, or the name of a point: `A` in `A = (1, 2)`; empty without a name."""
+    name = node.sides[0] if isinstance(node, Relation) else None
+    return [name.name] if isinstance(name, Symbol) else sorted(_coordinate_names(node))
 
 
 def _coordinate_names(node: Node) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from rewardstack_verifier.extraction.expressions import (
     read_formulas,
     read_unit,
 )
-from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CHOOSING_WORDS
+from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CHOOSING_WORDS, CONNECTIVES
 from rewardstack_verifier.lexicon.calendar import MONTHS
 
 MAX_VALUE = 200
@@ -103,14 +103,13 @@ _ASIDE = re.compile(
     r"|,?\s\(?(?:and\s)?(?:definitely\s)?(?:not|rather than|instead of)\s.*|;\s(?=[^;]*[A-Za-z]{3}).*"
     r"|\s\([a-z][a-z -]{2,40}\)$|\s\((?:approximately|approx\.|about|roughly|\u2248|~)[^()\n]{1,40}\)$"
     r"|(?<=\d)\sof\s(?:the|his|her|their|its|all)\b.*|\s[-\u2013\u2014]\s(?=[a-z]{2}).*"
-    r"|,\s(?:in total|altogether|that is|obtained|found|computed|I'm|I am)\b.*",
+    r"|,\sand\s(?:it|this|that)\s.*|,\s(?:in total|altogether|that is|obtained|found|computed|I'm|I am)\b.*",
     re.DOTALL,
 )
 """Remarks after a value, which are removed: "because ...", "(approximately ...)"."""
 _LEAD_IN = re.compile(
-    r"(?:(?:therefore|thus|then|hence|indeed|simply|just|clearly|exactly|approximately|about|equal to|given by|that"
-    r"|the (?:number|value|integer|fraction|sum|total|product)(?: of)?|option|choice|letter"
-    r"|donc|also|somit|folglich|por tanto|por lo tanto|portanto|quindi|dunque)\b[\s,:*_]*)+",
+    rf"(?:(?:{CONNECTIVES}|just|exactly|approximately|about|equal to|given by|that"
+    r"|the (?:number|value|integer|fraction|sum|total|product)(?: of)?|option|choice|letter)\b[\s,:*_]*)+",
     re.IGNORECASE,
 )
 """Words between a phrase and the answer: "therefore", "the number of"."""
@@ -126,7 +125,7 @@ _HEDGE = (
     r"|oder|ou|o|или|或"
 )
 _HEDGES = re.compile(rf"\b(?:{_HEDGE})\b", re.IGNORECASE)
-_JOINS = rf"{_HEDGE}|and|to|but|by|times|plus|minus|more|less|than|out|und|et|y|e|и"
+_JOINS = rf"{_HEDGE}|and|of(?=\s\Z)|to|but|by|times|plus|minus|more|less|than|out|und|et|y|e|и"
 _MONTHS = "|".join(row.replace(" ", "|") for row in MONTHS.values())
 _JOINER = re.compile(rf"\b(?:{_JOINS}|{_MONTHS})\b", re.IGNORECASE)
 """Words that join a value to another value, and months, which join a day to a year."""

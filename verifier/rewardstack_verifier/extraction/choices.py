@@ -12,7 +12,7 @@ import re
 from rewardstack_verifier.extraction.announcements import HEDGED, are_joined, find_announcements
 from rewardstack_verifier.extraction.bare_answers import bare_answer
 from rewardstack_verifier.extraction.boxes import Box, read_box_content
-from rewardstack_verifier.extraction.denials import is_denied_before, is_denied_behind, is_withdrawn
+from rewardstack_verifier.extraction.denials import drop_contrasts, is_denied_before, is_denied_behind, is_withdrawn
 from rewardstack_verifier.extraction.expressions import last_match
 from rewardstack_verifier.extraction.extract import (
     FLEXIBLE,
@@ -25,7 +25,7 @@ from rewardstack_verifier.extraction.extract import (
     find_tag_or_box,
 )
 from rewardstack_verifier.extraction.visible_text import get_visible_text
-from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS
+from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CONNECTIVES
 from rewardstack_verifier.lexicon.denials import NEGATIONS
 from rewardstack_verifier.transcript import split_reasoning
 
@@ -43,8 +43,8 @@ def _words(field: str, *, spaced: bool) -> str:
 
 
 _LEAD_IN = re.compile(
-    rf"{_OPENING}(?:(?:(?:therefore|thus|then|indeed|clearly|definitely|certainly|for sure|most likely|likely|probably"
-    rf"|simply|also)\b,?|{_words('options', spaced=True)}\b|{_words('options', spaced=False)})[\s:*_]{{0,8}}){{1,6}}",
+    rf"{_OPENING}(?:(?:(?:{CONNECTIVES}|definitely|certainly|for sure|most likely|likely|probably)\b,?|"
+    rf"{_words('options', spaced=True)}\b|{_words('options', spaced=False)})[\s:*_]{{0,8}}){{1,6}}",
     re.IGNORECASE,
 )
 """Words between a phrase that announces an answer and the letter: "therefore option"."""
@@ -218,6 +218,7 @@ def _stated_letters(text: str, *, is_chosen: bool = False) -> str | None:
     Returns:
         The letters; empty if they are withdrawn or denied later; None if there are none.
     """
+    text = drop_contrasts(text)
     denied: set[str] = set()
     called_right: set[str] = set()
     phrases = sorted(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_verifier.lexicon.denials import DENIALS
+from rewardstack_verifier.lexicon.denials import CONTRASTS, DENIALS
 
 _BEFORE, _BEHIND, _AFTER = (f"(?:{'|'.join(cells)})" for cells in zip(*DENIALS.values(), strict=True))
 _DETERMINERS = (
@@ -12,7 +12,7 @@ _DETERMINERS = (
     r"(?: (?:final|correct|right|first))?"
 )
 _DENIED_BEFORE = re.compile(
-    rf"{_BEFORE}{_DETERMINERS}(?:[ $*_(\"'\u201c\u300c]|\\[\[(]){{0,6}}\Z",
+    rf"(?:(?<![A-Za-z])|(?=n['\u2019]t|[^A-Za-z])){_BEFORE}{_DETERMINERS}(?:[ $*_(\"'\u201c\u300c]|\\[\[(]){{0,6}}\Z",
     re.IGNORECASE,
 )
 _DENIED_BEHIND = re.compile(
@@ -23,6 +23,10 @@ _DENIED_AFTER = re.compile(
     rf"[\s.,;:!?…*()\]}}$_—\u3002\uff0c\uff1b\uff1a\uff01\uff1f\u3001\uff09-]{{0,8}}{_AFTER}",
     re.IGNORECASE,
 )
+_CHOICE = r"(?:(?:the|die|la|l['\u2019]option|la opción|option) )?[*$(]{0,3}[A-J][*$)]{0,3}"
+_CONTRAST = re.compile(rf"(?<![A-Za-z])(?:{CONTRASTS.replace('X', _CHOICE)})(?=\s?{_CHOICE})")
+MAX_CONTRAST = 400
+"""Characters at the end of a text to search for a contrast."""
 MAX_BEFORE = 120
 """Maximum characters before an answer to search for a denial."""
 MAX_MENTIONS = 50
@@ -30,9 +34,17 @@ MAX_MENTIONS = 50
 _IN_VALUE = re.compile(r"[\w.,/+\u2212-]\Z")
 
 
+def drop_contrasts(text: str) -> str:
+    """Return a text with `:` for a denied letter, "not B but", if the chosen one follows: "not B but D"."""
+    return text[:-MAX_CONTRAST] + _CONTRAST.sub(": ", text[-MAX_CONTRAST:])
+
+
 def is_denied_before(text: str, start: int) -> bool:
     """Return whether the text before a position denies, supposes or only reports the answer that begins there."""
-    return _DENIED_BEFORE.search(text, max(0, start - MAX_BEFORE), start) is not None
+    sentence = max(
+        0, start - MAX_BEFORE, *(text.rfind(mark, max(0, start - MAX_BEFORE), start) for mark in ("\n", ". ", "。"))
+    )
+    return _DENIED_BEFORE.search(text, sentence, start) is not None
 
 
 def is_denied_behind(text: str, end: int) -> bool:

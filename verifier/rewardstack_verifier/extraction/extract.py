@@ -46,6 +46,8 @@ MAX_HEADINGS = 8
 """Maximum number of `####` lines to examine, from the end; headings are skipped."""
 _WORDS = re.compile(r"[^\d\n\\$]{1,200}")
 """Words in an answer tag, which are the answer if the tag has no other answer."""
+_BARE_NUMBER = re.compile(r"[\s$]*-?\d[\d.,]*[\s$]+")
+"""A number before a box, which is another answer."""
 _EXCLAMATION = re.compile(r"(?<=[A-Za-z]{2})!+\Z")
 """Exclamation marks after a word, which are not factorials."""
 
@@ -126,11 +128,15 @@ def _marked_answer(text: str, mode: str) -> str | None:
     if tagged is not None:
         content = _EXCLAMATION.sub("", tagged)
         words = content if _WORDS.fullmatch(content) else None
+        inner = find_last_box(content, len(content))
+        if inner is not None and _BARE_NUMBER.fullmatch(content[: inner.start]):
+            return ""  # two answers
         return trace_place(_find_answer(content, STANDARD) or words, "<answer>")
     if box is not None:
         if HEDGED.match(text, box.end):
             return None
-        announced = None if mode == STRICT else extract_announced(text[box.end :][-WINDOW:])
+        rest = text[box.end :][-WINDOW:]
+        announced = extract_announced(rest) if mode != STRICT and _FIGURE.search(rest.strip("\\])$. \n")) else None
         later = announced if announced is not None and _FIGURE.search(announced) else None
         boxed = None if is_withdrawn(text, box.end) else read_box_content(text, box)
         return trace_place(later, "the answer announced after the last \\boxed") or trace_place(boxed, "\\boxed")

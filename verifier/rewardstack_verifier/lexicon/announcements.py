@@ -38,14 +38,14 @@ ANNOUNCEMENTS = {
         "Antwort|Lösung|Lösungen|Ergebnis|Endergebnis|gesuchte Zahl|gesuchte Wert|gesuchte Größe"
         "|richtige Option|korrekte Option|richtige Wahl|richtige Alternative|richtige Buchstabe",
         "ist|sind|lautet|lauten|beträgt",
-        choosing="(?:ich )?wähle(?: ich)?|ich nehme",
+        choosing="(?:ich )?wähle(?: ich)?|ich nehme|(?:richtig|korrekt) (?:ist|sind)",
         options="(?:die )?(?:Option|Antwort|Buchstabe|Möglichkeit|Alternative)",
         right="(?:ist (?:also |somit |daher )?(?:die )?)?(?:richtig|korrekt)",
     ),
     "fr": Announcement(
         "réponse|réponse finale|réponse correcte|résultat|solution|solutions|bonne option|option correcte|bon choix",
         "est|sont|vaut",
-        choosing="je choisis|je sélectionne",
+        choosing="je choisis|je sélectionne|c['’]est(?: donc)?(?= (?:la réponse|l['’]option|la lettre))",
         options="(?:l['’]option|l['’]|la réponse|la lettre|option|réponse|choix|le choix|l[ae])",
         right="est (?:donc )?(?:la )?(?:bonne|correcte?|juste|exacte)",
     ),
@@ -53,7 +53,7 @@ ANNOUNCEMENTS = {
         "respuesta|respuesta final|respuesta correcta|resultado|solución|soluciones"
         "|opción correcta|alternativa correcta|letra correcta",
         "es|son",
-        choosing="(?:yo )?(?:elijo|escojo|selecciono)",
+        choosing="(?:yo )?(?:elijo|escojo|selecciono)|(?:es|son) (?:correct|verdader)[ao]s?",
         options="(?:la )?(?:opción|letra|respuesta|alternativa)|la",
         right="es (?:la )?(?:opción |respuesta )?(?:correcta|correcto)",
     ),
@@ -115,5 +115,10 @@ ANNOUNCEMENTS = {
     "tr": Announcement("cevap|yanıt|sonuç", "şıkkı"),
     "id": Announcement("jawaban|jawabannya", "adalah"),
 }
+CONNECTIVES = (
+    "therefore|thus|then|hence|indeed|simply|clearly|donc|ainsi|also|somit|daher|folglich|por tanto|por lo tanto"
+    "|entonces|portanto|logo|então|quindi|dunque|значит|следовательно|итак"
+)
+"""Words between a phrase that announces an answer and the answer."""
 CHOOSING_WORDS = "本题选|本題選|故选择|故选|故選|应选|應選|因此选|所以选|选择|選擇"
 """Chinese words for "choose", separated by `|`. The letter of an option, or a value, follows right after them."""

@@ -72,6 +72,8 @@ ANSWER = (
 """Phrases that only introduce an answer."""
 LABELS = "point points punkt point(s) punto ponto точка 点 點 점"
 """Words before a letter or a point that do not change it."""
+NO_POINTS = "B C F G N R U"
+"""Letters before a pair that name a distribution, a number or a function rather than a point: `N(0, 1)`."""
 ROUGHLY_BEHIND = (
     "approximately|approx|exactly|in total|total|altogether|en total|au total|insgesamt|no total|in totale|всего"
     "|ungefähr|genau|environ|左右"

@@ -127,6 +127,9 @@ class Token(NamedTuple):
     spaced: bool = False
 
 
+_STOP = Token(MARK, ".")
+
+
 class UnreadableError(Exception):
     """Raised by a reader (a function that parses tokens) if it cannot parse the tokens. Another reader may succeed."""
 
@@ -217,7 +220,7 @@ def is_same_text(one: str, other: str) -> bool:
 
 
 def _same_tokens(one: str, other: str) -> bool:
-    first, second = tokenize(one), tokenize(other)
+    first, second = (tokens[: len(tokens) - (tokens[-1:] == [_STOP])] for tokens in (tokenize(one), tokenize(other)))
     if [token[:2] for token in first] == [token[:2] for token in second]:
         return True
     texts, others = _simplify_indices(first), _simplify_indices(second)

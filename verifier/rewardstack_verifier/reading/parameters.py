@@ -46,7 +46,7 @@ def parse_family(tokens: list[Token]) -> Family | Relation:
             declaration.pop()
         if tokens[at].text in _BEFORE and (declared := _read_declaration(declaration)):
             node, (parameter, domain) = parse_formula(tokens[:at]), declared
-            if isinstance(node, Relation) and _is_constant(node.sides[0], domain, tokens[at:]):
+            if isinstance(node, Relation) and _is_constant(node, parameter, domain, tokens[at:]):
                 return replace(node, sides=tuple(_rename(side, parameter) for side in node.sides))
             if isinstance(node, Relation) and _needs_no_set(node, parameter, domain):
                 return node
@@ -84,10 +84,11 @@ def _read_declaration(declaration: list[str]) -> tuple[str, str] | None:
     return None
 
 
-def _is_constant(side: Node, domain: str, declaration: list[Token]) -> bool:
-    """Return whether a parameter is a constant of the function `side`: it is called so, or can be any real number."""
+def _is_constant(node: Relation, parameter: str, domain: str, declaration: list[Token]) -> bool:
+    """Return whether a parameter is a constant of a function: it is called so, or can be any real number."""
     is_called = any(token.text in _CONSTANT for token in declaration)
-    return _is_function(side) and (domain == "R" or (not domain and is_called))
+    is_used = _is_function(node.sides[0]) and parameter in symbols(*filter(is_expression, node.sides[1:]))
+    return is_used and (domain == "R" or (not domain and is_called))
 
 
 def _needs_no_set(node: Relation, parameter: str, domain: str) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 from rewardstack_verifier.lexicon.phrases import CONDITIONS, OTHERWISE
 from rewardstack_verifier.numbers.tree import (
     ONE,
     Apply,
     Expression,
+    Number,
     difference,
 )
 from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadableError
@@ -24,6 +26,8 @@ from rewardstack_verifier.reading.terms import (
 
 _CONDITIONS, _OTHERWISE = frozenset(CONDITIONS.split()), frozenset(OTHERWISE.split())
 _SIGNS = frozenset((",", ".", ";", ":"))
+GAP = Number(Fraction(-(2**61) + 1, 3**37))
+"""The value where no condition applies. No answer has it, so two functions have the same gaps if they are equal."""
 MAX_CASES = 12
 """Maximum number of cases."""
 
@@ -44,7 +48,7 @@ def parse_piecewise(rows: list[Token], read: Callable[[list[Token]], Node]) -> A
         if len(conditions) != 1 or len(arguments) >= 2 * MAX_CASES:
             raise UnreadableError("a case without its condition")
         arguments += require_expression(read(_trim(value))), _condition(_trim(conditions[0]), read)
-    return Apply("piecewise", tuple(arguments))
+    return Apply("piecewise", (*arguments, GAP, ONE))
 
 
 def _split(tokens: list[Token], sign: str) -> list[list[Token]]:

@@ -182,18 +182,18 @@ def _split(tokens: list[Token], at: int) -> Quantity | Apply:
     if meanings and _is_unit(tokens, at, token_count) and not (rest and rest[0].text in _PER):
         with suppress(UnreadableError):
             noun = _noun(rest)
-            return _make_quantity(tokens[:at], meanings, noun, bool(noun) or _is_marked(following[:token_count]))
+            return _make_quantity(tokens[:at], meanings, noun, 0 if noun else _factors(following[:token_count]))
     if is_currency(meanings) and rest and (rest[0].text in _PER or rest[0].text == "/"):
-        return _make_quantity(tokens[:at], meanings, _noun(rest[1:]), True)
+        return _make_quantity(tokens[:at], meanings, _noun(rest[1:]), 0)
     if any(token.kind == LETTERS and token.text in _SHORT and len(token.text) > 1 for token in tokens[:at]):
         raise UnreadableError("a word in a value")
     return Quantity(_value(tokens[:at]), (), _noun(following))
 
 
-def _is_marked(unit: list[Token]) -> bool:
-    """Return whether a unit cannot be a product of letters: it is upright, a word, or in `MARKED`."""
+def _factors(unit: list[Token]) -> int:
+    """Return the number of letters of a unit; 0 if they are no factors: upright, a word, or in `MARKED`."""
     text = "".join(token.text for token in unit)
-    return text in _MARKED or any(
+    is_marked = text in _MARKED or any(
         token.word
         or token.text in _MARKED
         or token.text in SIGNS
@@ -201,6 +201,7 @@ def _is_marked(unit: list[Token]) -> bool:
         or not token.text.isascii()
         for token in unit
     )
+    return 0 if is_marked else sum(token.kind == LETTERS for token in unit)
 
 
 def _continues_number(value: list[Token], following: list[Token]) -> bool:
@@ -212,12 +213,12 @@ def _continues_number(value: list[Token], following: list[Token]) -> bool:
     return numerals.parse_number_words([*words, following_word]) is not None
 
 
-def _make_quantity(tokens: list[Token], meanings: Meanings, noun: str, is_marked: bool) -> Quantity:
+def _make_quantity(tokens: list[Token], meanings: Meanings, noun: str, factors: int) -> Quantity:
     """Return a value with a known unit."""
     value = _value(tokens)
-    if not is_marked and any(isinstance(part, Symbol) for part in parts(value)):
+    if factors and any(isinstance(part, Symbol) for part in parts(value)):
         raise UnreadableError("letters after letters")
-    return Quantity(value, meanings, noun, is_marked)
+    return Quantity(value, meanings, noun, factors)
 
 
 def _is_unit(tokens: list[Token], at: int, token_count: int) -> bool:
@@ -247,7 +248,7 @@ def _noun(tokens: list[Token]) -> str:
     texts = [word.text for word in words]
     for at, text in enumerate(texts):
         allowed = text in _WITHIN and at < len(texts) - 1 and (at > 0 or text == "of")
-        if text == "than" and _COMPARING & {*texts[:at]} and len(texts) > at + 1:
+        if text == "than" and _COMPARING & {*texts[: at - 1]} and len(texts) > at + 1:
             allowed = numerals.parse_number_words([texts[at + 1].lower()]) is None
         if text == "times" and at == len(texts) - 1:
             allowed = True

@@ -34,6 +34,7 @@ from rewardstack_verifier.reading.parameters import parse_family
 from rewardstack_verifier.reading.parser import parse_formula
 from rewardstack_verifier.reading.quantities import UNIT_SIGNS, parse_mixed_number, parse_quantity, parse_total
 from rewardstack_verifier.reading.remarks import drop_remarks
+from rewardstack_verifier.reading.set_formulas import parse_set_formula
 from rewardstack_verifier.reading.statements import parse_statement
 from rewardstack_verifier.reading.syntax import Node, Relation, Remark, Time, is_expression
 from rewardstack_verifier.reading.wording import (
@@ -65,7 +66,7 @@ READERS: tuple[Read, ...] = (
 )
 """Readers for any text, in order; each may add a reading."""
 LETTERED: tuple[Read, ...] = (
-    *(parse_lettered_digits, parse_quantity, parse_statement, parse_total),
+    *(parse_set_formula, parse_lettered_digits, parse_quantity, parse_statement, parse_total),
     *(parse_quantity_list, parse_phrase_list, parse_labeled_answers),
 )
 """Additional readers for texts with letters or the sign of a unit."""

@@ -103,13 +103,14 @@ class Quantity:
         value: number of units.
         meanings: units that the text may mean; empty if there is only a noun.
         noun: words that are not a unit, such as `south` in `5 m south`, in lower case.
-        is_marked: whether the letters cannot be factors: they are upright, a word, or in `lexicon.units.MARKED`.
+        factors: number of letters of the unit if they may be factors, 2 in `5 N m`; 0 if they are upright, a word, or
+            in `lexicon.units.MARKED`.
     """
 
     value: Expression
     meanings: tuple[Unit, ...] = ()
     noun: str = ""
-    is_marked: bool = True
+    factors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,14 @@ class Structure:
     """Base class of node types that are defined in other modules."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetFormula(Structure):
+    """A formula of sets: its letters in alphabetical order, and a bit for each combination in which it holds."""
+
+    letters: tuple[str, ...]
+    table: int
 
 
 Node: TypeAlias = (

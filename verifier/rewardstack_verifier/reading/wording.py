@@ -219,7 +219,8 @@ def normalize_phrase(text: str) -> str:
     text = " ".join(text.replace("-", " ").split())
     if text in _SAME:
         return _SAME[text]
-    bare = " ".join(word for word in _SILENT.sub(" ", text).split() if word not in _ARTICLES)
+    words = _SILENT.sub(" ", text).split()
+    bare = " ".join(word for word in words if word not in _ARTICLES or word is words[-1])  # `Team A` has no article
     singular = _HAS.sub("", _PLURAL.sub("", bare), count=1)
     # The singular of a single word is not looked up: "Paris" is not the plural of Italian "pari" (even).
     found = _SAME.get(bare) or (_SAME.get(singular) if singular == bare or " " in bare else None)
