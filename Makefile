@@ -107,9 +107,11 @@ slow-tests: setup-dev ## run the tests with real processes that are too slow for
 	@$(PYTEST) --numprocesses $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder -m "nightly and not model" --ignore tests/verifier tests
 
 .PHONY: model-tests
-model-tests: setup-dev models ## run the tests with real vLLM and embedding servers
+model-tests: setup-dev $(if $(filter litellm,$(t)),,models) ## run the tests with real vLLM, embedding and LiteLLM servers (t=litellm: only these)
+	@test -x .litellm/bin/litellm || { $(BIN)/python -m venv .litellm && \
+		.litellm/bin/pip install --quiet --disable-pip-version-check 'litellm[proxy]'; } || echo "LiteLLM cannot be installed: its tests are skipped"
 	@$(PREPARE) programs
-	@$(PYTEST) --numprocesses 0 -m model tests
+	@$(PYTEST) --numprocesses 0 -m model tests$(if $(t),/$(t))
 
 .PHONY: differential
 differential: setup-dev ## compare verdicts to math_verify and other projects' test suites (in the folder PEER_SUITES); check linear time

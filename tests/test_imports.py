@@ -25,7 +25,12 @@ IMPORTERS = {
     "rewardstack.trainers.skyrl": {"import_module"},  # the experiment that the user names
     "rewardstack_rules.code.inside.tester": {"import_module"},  # the standard library's, by their names
     "rewardstack_rules.code.inside.values": {"import_module"},
-    "rewardstack_rules.functions.user_functions": {"exec_module", "module_from_spec", "spec_from_file_location"},
+    "rewardstack_rules.functions.user_functions": {
+        "SourceFileLoader",
+        "exec_module",
+        "module_from_spec",
+        "spec_from_file_location",
+    },
     "rewardstack_rules.isolation.process": {"import_module"},  # the function that a task names
     "services.embedding.tei_python.model": {"import_module"},  # the package that carries a model
     "services.stack.entry": {"import_module"},  # the command of a `__main__`

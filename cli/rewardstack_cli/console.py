@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rewardstack.transport.endpoint import LOG_AFTER
+from rewardstack.transport import timing
 
 T = TypeVar("T")
 
@@ -143,8 +143,8 @@ async def wait_with_notice(call: Coroutine[Any, Any, T], seconds: float, name: s
     Raises:
         asyncio.TimeoutError: `call` took longer than the timeout.
     """
-    line = f"waiting: {name} has sent nothing for {LOG_AFTER:g} s; timeout {seconds:g} s"
-    timer = asyncio.get_running_loop().call_later(LOG_AFTER, say, line)
+    line = f"waiting: {name} has sent nothing for {timing.LOG_AFTER:g} s; timeout {seconds:g} s"
+    timer = asyncio.get_running_loop().call_later(timing.LOG_AFTER, say, line)
     try:
         return await asyncio.wait_for(call, seconds)
     finally:

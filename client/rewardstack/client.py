@@ -32,7 +32,7 @@ from rewardstack.settings import Settings
 
 if TYPE_CHECKING:
     from rewardstack.core.steps import Explanation
-    from rewardstack.transport.endpoint_pool import EndpointPool
+    from rewardstack.transport.servers import Servers
 
 log = logging.getLogger(__name__)
 
@@ -63,8 +63,8 @@ class Client:
             self._caches[identity] = ResultCache(settings)
         return self._caches[identity]
 
-    def reward_service(self, url: str, api_key: str, settings: Settings) -> EndpointPool:
-        """Return the endpoint pool of the reward server at `url` for an API key; equal calls return the same pool."""
+    def reward_service(self, url: str, api_key: str, settings: Settings) -> Servers:
+        """Return the servers of the reward server at `url` for an API key; equal calls return the same pool."""
         return self._backends.reward_service((url,), api_key, settings)
 
     async def close(self) -> None:
@@ -207,8 +207,8 @@ async def quote_on_loop(requests: Sequence[Request], settings: Settings, limit: 
     return await _current_client().pipeline(settings).quote(requests, limit)
 
 
-def reward_service(url: str, api_key: str, settings: Settings) -> EndpointPool:
-    """Return the endpoint pool of a reward server, from the running loop's client; see `Client.reward_service`."""
+def reward_service(url: str, api_key: str, settings: Settings) -> Servers:
+    """Return the servers of a reward server, from the running loop's client; see `Client.reward_service`."""
     return _current_client().reward_service(url, api_key, settings)
 
 

@@ -120,17 +120,26 @@ class RejectedError(ServiceError):
         message: the service and its error.
         status: HTTP status.
         is_misplaced: whether an endpoint with another key, path or model may accept the request.
-        complaint: the error message in the reply; empty if it has none.
+        complaint: the error message in the reply, shortened; empty if it has none.
+        text: the body of the reply, up to 64 KiB.
         field: the invalid field of the request, or a setting of the server, as in the reply; empty if it has none.
     """
 
     def __init__(
-        self, message: str, status: int, *, is_misplaced: bool = False, complaint: str = "", field: str = ""
+        self,
+        message: str,
+        status: int,
+        *,
+        is_misplaced: bool = False,
+        complaint: str = "",
+        text: str = "",
+        field: str = "",
     ) -> None:
         super().__init__(message)
         self.status = status
         self.is_misplaced = is_misplaced
         self.complaint = complaint
+        self.text = text
         self.field = field
 
 

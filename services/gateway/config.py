@@ -22,7 +22,7 @@ WITH_TLS = " ssl; include tls.conf"
 PAGE = "page"
 """Name of the gateway's port for the status page. The gateway forwards requests for the page to the reward server."""
 TRIES = 2
-"""Maximum number of servers that a request is sent to. If one fails, the next one is tried."""
+"""Maximum number of servers that a request is sent to: under overload, more tries would multiply the load."""
 AUTH_REQUEST_URIS = {
     "RULES_AUTH_REQUEST_URI": "REWARD_SERVER_API_KEYS",
     "JUDGE_AUTH_REQUEST_URI": "LLM_JUDGE_SERVER_API_KEY",

@@ -143,6 +143,7 @@ FRESH = 'fresh() { find "/tmp/rewardstack-worker/$1" -mmin "-$2" 2>/dev/null | g
 """Shell function that succeeds if a worker has touched its heartbeat file $1 in the last $2 minutes. The module
 `rewardstack_rules.jobs.heartbeat` touches these files."""
 SILENT = "{ echo 'the worker has not shown for two minutes that it runs'; exit 1; }"
+"""Shell commands that end the probe of a worker without a recent heartbeat."""
 WORKER_PROBE = Probe(
     # Exit status 3 means that the worker is alive and waits for the queue, so `health.sh` does not restart it.
     command=(

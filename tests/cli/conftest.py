@@ -14,7 +14,7 @@ import requests
 
 from rewardstack.cache import link, writer
 from rewardstack.core import event_loop
-from rewardstack.transport import endpoint
+from rewardstack.transport import timing
 from rewardstack_cli import provenance, run
 from tests.support.forked import Forked
 from tests.support.servers import Redis, free_port
@@ -123,7 +123,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing expire, or be sent twice, only because the machine is busy."""
     for module in (provenance, run):
         monkeypatch.setattr(module, "IDENTITY_TIMEOUT", 60.0)
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 60.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 60.0)
     monkeypatch.setattr(link, "TIMEOUT", 60.0)
     monkeypatch.setattr(writer, "FLUSH_TIMEOUT", 60.0)
     monkeypatch.setattr(event_loop, "CLOSING_TIME", 60.0)

@@ -92,7 +92,7 @@ async def test_a_server_that_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 async def test_silence_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Who waits for a server that sends nothing is told which one, long before its time is over."""
-    monkeypatch.setattr("rewardstack_cli.console.LOG_AFTER", 0.1)
+    monkeypatch.setattr("rewardstack.transport.timing.LOG_AFTER", 0.1)
     with scripted_server(Answer({"status": "finished"}, delay=0.4)) as server:
         async with JobServer(Settings.from_env({"REWARD_SERVER_URL": server.url})) as jobs:
             await jobs.state("one")

@@ -22,7 +22,8 @@ from rewardstack.errors import (
 )
 from rewardstack.remote_rm_client import RemoteRewardModel
 from rewardstack.settings import DEFAULTS
-from rewardstack.transport import endpoint, http, reply_faults
+from rewardstack.transport import timing
+from rewardstack.transport.attempt import Attempt
 from tests.support.clock import Clock
 from tests.support.waiting import eventually
 
@@ -34,7 +35,7 @@ TWO = Answer({"rewards": [1.5, 0], "statuses": ["ok", "ok"]})
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads the caller's settings, and no pause after an ill reply is long."""
-    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.01)
+    monkeypatch.setattr(timing, "RETRY_PAUSE", 0.01)
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
 
@@ -133,16 +134,16 @@ def test_a_server_that_hangs() -> None:
 
 def test_an_outage_costs_one_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a server has not answered a batch, the next ones of any caller are told so at once."""
-    monkeypatch.setattr(endpoint, "PROBE_AFTER", 0.2)
-    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 0.3)  # expires
+    monkeypatch.setattr(timing, "PROBE_AFTER", 0.2)
+    monkeypatch.setattr(timing, "HEALTH_TIMEOUT", 0.3)  # expires
     hung: list[str] = []
-    interrupt = endpoint.Attempt.interrupt
+    interrupt = Attempt.interrupt
 
-    def note(attempt: endpoint.Attempt, error: ServiceError) -> None:
+    def note(attempt: Attempt, error: ServiceError) -> None:
         hung.append(str(error))
         interrupt(attempt, error)
 
-    monkeypatch.setattr(endpoint.Attempt, "interrupt", note)
+    monkeypatch.setattr(Attempt, "interrupt", note)
     clock = Clock(monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as thread:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -158,7 +159,7 @@ def test_an_outage_costs_one_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_connections_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of several clients go through one connection."""
-    monkeypatch.setattr(http, "KEEPALIVE", 3600.0)
+    monkeypatch.setattr(timing, "KEEPALIVE", 3600.0)
     monkeypatch.setattr(client, "_clients", {})
     with scripted_server(TWO) as server:
         for _ in range(5):

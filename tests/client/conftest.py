@@ -15,7 +15,7 @@ import pytest
 
 from rewardstack import client
 from rewardstack.cache import link, writer
-from rewardstack.transport import endpoint
+from rewardstack.transport import timing
 from tests.support.clock import Clock
 from tests.support.servers import FaultServer, Redis, fault_server
 
@@ -32,7 +32,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
     A request counts as stuck only after a minute, because on a busy machine, hedges would change the number of
     requests.
     """
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 60.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 60.0)
     with fault_server() as one:
         monkeypatch.setenv("REWARD_SERVER_URL", one.url)
         yield one

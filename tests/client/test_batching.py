@@ -113,6 +113,28 @@ async def test_sent_again_for_who_has_more_time() -> None:
     assert (["ok", "ok"], ["ok"], [2, 2]) == (await first, await second, batches)
 
 
+async def test_an_outcome_is_kept_if_the_second_sending_raises() -> None:
+    """Only calls without an outcome are sent again, each alone, if the second sending of a batch raises."""
+    batches: list[str] = []
+    joined = asyncio.Event()
+
+    async def send(items: Sequence[str], deadline: SharedDeadline) -> Sequence[str]:
+        batches.append("".join(items))
+        await joined.wait()
+        if len(batches) == 2:
+            raise ValueError("it breaks")
+        return ["failed" if len(batches) == 1 and item != "c" else f"ok {item}" for item in items]
+
+    batcher: Batcher[str, str] = Batcher(send, has_failed="failed".__eq__)
+    first = asyncio.create_task(batcher.ask(["a", "b", "c"], [EIGHT] * 3, Deadline(60), ["a", "b", "c"]))
+    await until(lambda: batches)
+    second = asyncio.create_task(batcher.ask(["a"], [EIGHT], Deadline(90), ["a"]))
+    await asyncio.sleep(0)
+    joined.set()
+    assert (["ok a", "ok b", "ok c"], ["ok a"]) == (await first, await second)
+    assert ["abc", "ab", "a", "b"] == batches
+
+
 async def test_who_is_to_blame_fails() -> None:
     """An item that spoils its batch fails alone: each of the batch is sent again by itself."""
     send = Lengths()

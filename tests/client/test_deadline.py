@@ -19,8 +19,7 @@ from rewardstack.core import deadline
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.pipeline.scorer import Context
-from rewardstack.transport import endpoint
-from rewardstack.transport.limiter import FAILURES_TO_OPEN
+from rewardstack.transport import timing
 from tests.support.clock import Clock
 from tests.support.threaded import serving
 
@@ -187,8 +186,8 @@ def slow_server(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         def log_message(self, *_: Any) -> None:
             """Print nothing."""
 
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)
-    monkeypatch.setattr(endpoint, "PROBE_AFTER", 3600.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 3600.0)
+    monkeypatch.setattr(timing, "PROBE_AFTER", 3600.0)
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
     with serving(Slow) as url:
         monkeypatch.setenv("REWARD_SERVER_URL", url)
@@ -220,7 +219,7 @@ async def test_header(monkeypatch: pytest.MonkeyPatch) -> None:
         handlers.add(asyncio.current_task())
         with suppress(asyncio.IncompleteReadError):
             heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
-        if len(heads) > FAILURES_TO_OPEN:  # the circuit has been open, so some time has passed
+        if len(heads) > timing.FAILURES_TO_OPEN:  # the circuit has been open, so some time has passed
             writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
         writer.close()
         with suppress(ConnectionError):

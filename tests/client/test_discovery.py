@@ -10,7 +10,7 @@ import pytest
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.errors import DeadlineError, RejectedError, RewardstackError, SettingsError, UnreachableError
 from rewardstack.scorers.destination import Destination
-from rewardstack.transport import discovery
+from rewardstack.transport import timing
 from rewardstack.transport.discovery import Discovery
 
 LONG = 60.0
@@ -80,7 +80,7 @@ async def test_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert [1, 1] == [await said.find("a", server.ask, deadline()) for _ in range(2)]
     assert 2 == await said.refresh("a", server.ask, deadline())
-    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
+    monkeypatch.setattr(timing, "VALID_FOR", -1.0)
     assert 3 == await said.find("a", server.ask, deadline())
 
 
@@ -92,8 +92,8 @@ async def test_what_was_said_holds(monkeypatch: pytest.MonkeyPatch, fault: str) 
     """A server that does not answer any more is waited for briefly, and once; its next answer is heard nonetheless."""
     server, said = Server(), Discovery[str, int]()
     await said.find("a", server.ask, deadline())
-    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
-    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.1)  # expires: the slow server is not open
+    monkeypatch.setattr(timing, "VALID_FOR", -1.0)
+    monkeypatch.setattr(timing, "OPTIONAL_WAIT", 0.1)  # expires: the slow server is not open
     server.fault = FAULTS[fault]
     if fault == "slow":
         server.open.clear()
@@ -113,8 +113,8 @@ async def test_nobody_waits_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     server, said, faults = Server(), Discovery[str, int](), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
     await said.find("a", server.ask, deadline())
-    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
-    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.05)  # expires: the server is not open
+    monkeypatch.setattr(timing, "VALID_FOR", -1.0)
+    monkeypatch.setattr(timing, "OPTIONAL_WAIT", 0.05)  # expires: the server is not open
     server.fault = UnreachableError("gone")
     server.open.clear()
 
@@ -132,7 +132,7 @@ async def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refusal is raised even where the server was known."""
     server, said = Server(), Discovery[str, int]()
     await said.find("a", server.ask, deadline())
-    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
+    monkeypatch.setattr(timing, "VALID_FOR", -1.0)
     server.fault = RejectedError("a wrong key", 401)
 
     with pytest.raises(RejectedError, match="a wrong key"):

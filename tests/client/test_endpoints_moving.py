@@ -13,7 +13,7 @@ import pytest
 from rewardstack import Request, Score, endpoints, llm_judge_remote, score
 from rewardstack.endpoints import VARIABLE
 from rewardstack.errors import SettingsError
-from rewardstack.transport import endpoint
+from rewardstack.transport import timing
 from tests.client.conftest import Script
 from tests.client.embedding.conftest import STAND_IN
 from tests.client.judge.conftest import FAKE_JUDGE
@@ -40,7 +40,7 @@ Serve = Callable[[Path], FaultServer]
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the file is to be, which `REWARDSTACK_ENDPOINTS` names; a slow answer causes no hedge."""
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 60.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 60.0)
     monkeypatch.setenv("REWARD_CACHE", "off")
     monkeypatch.setenv(VARIABLE, str(path := tmp_path / "endpoints.json"))
     return path
@@ -90,8 +90,8 @@ def test_moves_in_mid_run(
     end: Callable[[FaultServer], None],
 ) -> None:
     """A server is replaced while slow samples are in flight and more wait for a slot: all are ok."""
-    monkeypatch.setattr(endpoint, "PROBE_AFTER", 0.5)
-    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 1.0)  # expires where the old one hangs; the new one is asked again
+    monkeypatch.setattr(timing, "PROBE_AFTER", 0.5)
+    monkeypatch.setattr(timing, "HEALTH_TIMEOUT", 1.0)  # expires where the old one hangs; the new one is asked again
     (tmp_path / "routes.toml").write_text(NAMED)
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.toml"))
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "4")
@@ -112,8 +112,8 @@ def test_full_timeout_at_the_new_server(
     file: Path, serve: Serve, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sample that spent most of its timeout on the old server has the full timeout at the new one."""
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)
-    monkeypatch.setattr(endpoint, "PROBE_AFTER", 3600.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 3600.0)
+    monkeypatch.setattr(timing, "PROBE_AFTER", 3600.0)
     old, new = serve(FAULT_SERVER), serve(FAULT_SERVER)
     write_endpoints(file, {"REWARD_SERVER_URL": old.url})
     assert statuses(score(samples("math", 1))) == {"ok"}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rewardstack.errors import ReplyError
-from rewardstack.transport import http
+from rewardstack.transport import timing
 from rewardstack.transport.http import DaemonResolver, open_session, send
 
 SECRET = "sesame"
@@ -68,13 +68,13 @@ async def resolved_twice(monkeypatch: pytest.MonkeyPatch, later: Callable[..., A
 @pytest.mark.parametrize("outage", [no_answer, hangs])
 def test_name_servers_are_away(monkeypatch: pytest.MonkeyPatch, outage: Callable[..., Any]) -> None:
     """A name has its last known addresses while name servers do not answer, and is not waited for long."""
-    monkeypatch.setattr(http, "LOOKUP_TIMEOUT", 0.1)  # expires where the look-up hangs
+    monkeypatch.setattr(timing, "LOOKUP_TIMEOUT", 0.1)  # expires where the look-up hangs
     assert asyncio.run(resolved_twice(monkeypatch, outage)) == ["127.0.0.1"]
 
 
 def test_a_name_that_is_denied(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that name servers do not have any more has no address; nor has one that was never found."""
-    monkeypatch.setattr(http, "LOOKUP_TIMEOUT", 60.0)
+    monkeypatch.setattr(timing, "LOOKUP_TIMEOUT", 60.0)
     with pytest.raises(socket.gaierror):
         asyncio.run(resolved_twice(monkeypatch, denied))
     monkeypatch.setattr(socket, "getaddrinfo", no_answer)

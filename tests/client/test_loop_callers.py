@@ -76,10 +76,10 @@ def test_exit_with_a_hung_server(server: FaultServer, run_script: Script) -> Non
     out = run_script("""
         import json, os, threading, time, urllib.request
         from rewardstack import compute_score
-        from rewardstack.transport import endpoint, http
+        from rewardstack.transport import http, timing
 
         asked = threading.Event()
-        endpoint.LOG_AFTER = 3600.0
+        timing.LOG_AFTER = 3600.0
         http._look_up = lambda *names: asked.set() or time.sleep(3600)
         info = {"server_url": "http://names.invalid:6000"}
         threading.Thread(target=compute_score, args=("math", "abc"), daemon=True).start()

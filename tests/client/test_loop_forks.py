@@ -12,8 +12,8 @@ pytestmark = pytest.mark.usefixtures("needs_process")
 BOTH_SCORE = """
     import os, sys, gc
     from rewardstack import Request, score
-    from rewardstack.transport import endpoint
-    endpoint.MIN_STUCK = 3600.0  # no hedges, which a busy machine would cause
+    from rewardstack.transport import timing
+    timing.MIN_STUCK = 3600.0  # no hedges, which a busy machine would cause
 
     def scored(name):
         scores = score([Request("math", f"{name} {at}") for at in range(200)])

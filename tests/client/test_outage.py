@@ -11,13 +11,13 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from types import SimpleNamespace
 
 import pytest
 
 from rewardstack import Request, Score, ascore, score
 from rewardstack.pipeline import missing
-from rewardstack.transport import endpoint, outage
+from rewardstack.transport import timing
+from tests.support.clock import Clock
 from tests.support.servers import ROOT, FaultServer, fault_server, free_port
 from tests.support.waiting import eventually
 
@@ -37,11 +37,8 @@ WORDS = {"refused": [REFUSED], "silent": ["accepts connections but does not answ
 def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
     """The factor of all times in a test; at 1 the client's own hold."""
     factor = float(request.param)
-    for module, name in (
-        *((endpoint, name) for name in ("PROBE_AFTER", "HEALTH_TIMEOUT", "LOG_AFTER")),
-        (outage, "PROBE_TIMEOUT"),
-    ):
-        monkeypatch.setattr(module, name, factor * getattr(module, name))
+    for name in ("PROBE_AFTER", "HEALTH_TIMEOUT", "LOG_AFTER", "PROBE_TIMEOUT"):
+        monkeypatch.setattr(timing, name, factor * getattr(timing, name))
     return factor
 
 
@@ -87,16 +84,16 @@ def concurrently(requests: list[Request]) -> list[Score]:
     return asyncio.run(together())
 
 
-def skip_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+def skip_hours(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let two hours of an outage pass at once: timeouts of minutes have then ended, and what was due then is due."""
-    monkeypatch.setattr(outage, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 7200))
-    monkeypatch.setattr(outage, "OUTDATED_AFTER", math.inf)
+    monkeypatch.setattr(timing, "OUTDATED_AFTER", math.inf)
+    clock.forward(7200)
 
 
-def find_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def find_away(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Score samples until the dead server is known to be away; later samples fail fast, however long their timeout."""
     eventually(lambda: FAST in score(samples(1))[0].reason)
-    skip_hours(monkeypatch)
+    skip_hours(clock, monkeypatch)
 
 
 @pytest.mark.parametrize("dead", ["refused", "silent"], indirect=True)
@@ -105,12 +102,13 @@ def test_one_timeout_is_all(
     dead: str,
     call: Callable[[list[Request]], list[Score]],
     count: int,
+    clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A dead server costs its timeout once, not once a worker and wave; every sample is `failed`, with the cause."""
     assert {"failed"} == {one.status for one in call(samples(count))}
-    find_away(monkeypatch)
+    find_away(clock, monkeypatch)
     missing.missing_warnings.log_repeats(math.inf)
     caplog.clear()
     found = call(samples(count, timeout=LONG))
@@ -122,9 +120,9 @@ def test_one_timeout_is_all(
 
 
 @pytest.mark.parametrize("dead", ["refused", "silent"], indirect=True)
-def test_later_samples_fail_fast(dead: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_samples_fail_fast(dead: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample that comes while the server is away fails with the same cause, and without its timeout."""
-    find_away(monkeypatch)
+    find_away(clock, monkeypatch)
     (later,) = score(samples(1, timeout=LONG))
 
     assert "failed" == later.status
@@ -152,21 +150,23 @@ def taken(silent: socket.socket) -> Iterator[list[socket.socket]]:
 
 
 @pytest.mark.parametrize("dead", ["silent"], indirect=True)
-def test_probes_are_few(dead: str, taken: list[socket.socket], count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probes_are_few(
+    dead: str, taken: list[socket.socket], count: int, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A server that accepts and never answers is asked by a few probes, not by every sample that comes."""
-    monkeypatch.setattr(outage, "PROBE_PAUSES", (3600.0, 3600.0))  # probes are no more if the samples take long
+    monkeypatch.setattr(timing, "PROBE_PAUSES", (3600.0, 3600.0))  # probes are no more if the samples take long
     score(samples(count))
-    find_away(monkeypatch)
+    find_away(clock, monkeypatch)
     before = len(taken)
     assert {"failed"} == {score(samples(1, timeout=LONG))[0].status for _ in range(200)}
     assert len(taken) - before <= 3
 
 
 @pytest.mark.parametrize("dead", ["silent"], indirect=True)
-def test_nobody_waits_for_a_probe(dead: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_waits_for_a_probe(dead: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples that come while a silent server is away are told at once, however long the probes take."""
-    monkeypatch.setattr(outage, "PROBE_TIMEOUT", LONG)
-    find_away(monkeypatch)
+    monkeypatch.setattr(timing, "PROBE_TIMEOUT", LONG)
+    find_away(clock, monkeypatch)
     for _ in range(10):
         (later,) = score(samples(1, timeout=LONG))
         assert "failed" == later.status and FAST in later.reason
@@ -177,9 +177,9 @@ def service(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """A server of a service that the environment names; it answers each probe of its health."""
     monkeypatch.setenv("REWARD_CACHE", "off")
     server = FaultServer(script=ROOT / "tests/support/replica.py")
-    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 60.0)
-    monkeypatch.setattr(outage, "PROBE_TIMEOUT", 5.0)
-    monkeypatch.setattr(outage, "PROBE_PAUSES", (0.2, 0.5))
+    monkeypatch.setattr(timing, "HEALTH_TIMEOUT", 60.0)
+    monkeypatch.setattr(timing, "PROBE_TIMEOUT", 5.0)
+    monkeypatch.setattr(timing, "PROBE_PAUSES", (0.2, 0.5))
     monkeypatch.setenv(f"{request.param}_URL", server.url)
     yield server
     server.kill()
@@ -191,7 +191,7 @@ SOURCES = {"LLM_JUDGE_SERVER": "llm_judge_remote", "EMBEDDING_SERVER": "embeddin
 @pytest.mark.parametrize(("service", "source"), SOURCES.items(), indirect=["service"])
 def test_a_lost_discovery_request(service: FaultServer, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the reply to the first GET is lost, the GET is sent again once the server has answered /health."""
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 0.5)  # expires: the reply is lost
+    monkeypatch.setattr(timing, "MIN_STUCK", 0.5)  # expires: the reply is lost
     service.set(lost=1)
     scores = score([Request(source, f"a {at}", "1", {"problem": "p", "timeout": 60}) for at in range(8)])
     assert {"ok"} == {one.status for one in scores}, scores[0].reason
@@ -200,13 +200,13 @@ def test_a_lost_discovery_request(service: FaultServer, source: str, monkeypatch
 @pytest.mark.parametrize("ill", ["hang", "503", "429"])
 @pytest.mark.parametrize(("service", "source"), SOURCES.items(), indirect=["service"])
 def test_a_stall_costs_one_timeout(
-    service: FaultServer, source: str, ill: str, monkeypatch: pytest.MonkeyPatch
+    service: FaultServer, source: str, ill: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that answers /health and swallows or refuses work gets a few trials, not every batch, until it works."""
     variable = next(name for name in SOURCES if SOURCES[name] == source)
     monkeypatch.setenv(f"{variable}_TIMEOUT", "1")  # expires while the server is ill
-    for name in ("EJECTION_FIRST", "EJECTION_MAX", "REPEAT_AFTER"):
-        monkeypatch.setattr(outage, name, 3600.0)  # no second trial is due while it is ill
+    for name in ("EJECTION_FIRST", "EJECTION_MAX"):
+        monkeypatch.setattr(timing, name, 3600.0)  # no second trial is due while it is ill
 
     def batch(**extra: float) -> list[Score]:
         requests = [Request(source, one.solution_str, "1", {"problem": "p", **extra}) for one in samples(8)]
@@ -221,7 +221,7 @@ def test_a_stall_costs_one_timeout(
         assert {"failed"} == {one.status for one in batch()}
     assert service.stats()["requests"] - before <= 4
     service.set(ill="")
-    skip_hours(monkeypatch)
+    skip_hours(clock, monkeypatch)
     eventually(lambda: {"ok"} == {one.status for one in batch()})
 
 

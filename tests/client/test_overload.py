@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rewardstack import Request, Score, score
-from rewardstack.transport import endpoint
+from rewardstack.transport import timing
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, fault_server, free_port
 from tests.support.waiting import eventually
@@ -24,7 +24,7 @@ Change = Callable[[FaultServer], None]
 @pytest.fixture
 def no_hedges(monkeypatch: pytest.MonkeyPatch) -> None:
     """No request is sent a second time because the machine is slow."""
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 3600.0)
 
 
 def requests(label: str, **extra: object) -> list[Request]:
@@ -140,7 +140,7 @@ def test_attempts_in_an_outage(server: FaultServer, begin: Change, end: Change, 
 @pytest.mark.parametrize("fault", ["dead", "frozen", "refuses"])
 def test_one_of_two_urls(server: FaultServer, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """With one of two URLs dead, stopped or refusing, every sample is `ok`."""
-    monkeypatch.setattr(endpoint, "PROBE_AFTER", 0.5)
+    monkeypatch.setattr(timing, "PROBE_AFTER", 0.5)
     with fault_server() as other:
         monkeypatch.setenv("REWARD_SERVER_URL", f"{other.url},{server.url}")
         score(requests("both"))
@@ -206,7 +206,7 @@ def test_large_batch_does_not_time_out_behind_itself(server: FaultServer, monkey
 def test_deadline_while_a_gateway_is_looked_for(server: FaultServer) -> None:
     """A deadline that comes after the refusal, while the client asks whether a gateway refused, ends as a failure."""
     score([Request("math", "warm")])
-    server.set(mode="529", gateway_delay=3600.0)
+    server.set(mode="529", headers={"X-Gateway": "least_conn"})
 
     def tells_why() -> bool:
         [one] = score([Request("math", "late", "1", {"timeout": 0.6})])  # expires

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from rewardstack import Request, Score, score
-from rewardstack.transport import endpoint, endpoint_pool, limiter, reply_faults
+from rewardstack.transport import timing
+from rewardstack.transport.attempt import Attempt
+from rewardstack.transport.server import Server
+from rewardstack.transport.servers import Servers
 from tests.support.servers import ROOT, FaultServer
 from tests.support.table import Table
 from tests.support.waiting import eventually
@@ -50,21 +53,21 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes seconds takes tenths of them."""
-    for module, name, seconds in (
-        (endpoint, "MIN_STUCK", 0.3),
-        (reply_faults, "RETRY_PAUSE", 0.1),
-        (endpoint_pool, "LOADING_PAUSE", 0.1),
-        (limiter, "EJECTION_FIRST", 0.2),
-        (limiter, "EJECTION_MAX", 0.5),
+    for name, seconds in (
+        ("MIN_STUCK", 0.3),
+        ("RETRY_PAUSE", 0.1),
+        ("LOADING_PAUSE", 0.1),
+        ("EJECTION_FIRST", 0.2),
+        ("EJECTION_MAX", 0.5),
     ):
-        monkeypatch.setattr(module, name, seconds)
+        monkeypatch.setattr(timing, name, seconds)
 
 
 @pytest.fixture
 def no_hedges(soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """No request is sent a second time because the machine is slow, and no fault is final because the test is."""
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)
-    monkeypatch.setattr(reply_faults, "FAULTY_FOR", 3600.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 3600.0)
+    monkeypatch.setattr(timing, "FAULTY_FOR", 3600.0)
 
 
 def samples(source: str, count: int) -> list[Request]:
@@ -114,17 +117,19 @@ def test_one_is_ill(
 
 def test_one_that_hangs_is_left_out(serve: Serve, monkeypatch: pytest.MonkeyPatch, soon: None) -> None:
     """A replica that answers /health alone is left out after three requests that the other one answered first."""
-    monkeypatch.setattr(limiter, "EJECTION_FIRST", 3600.0)
-    monkeypatch.setattr(limiter, "EJECTION_MAX", 3600.0)
+    monkeypatch.setattr(timing, "EJECTION_FIRST", 3600.0)
+    monkeypatch.setattr(timing, "EJECTION_MAX", 3600.0)
     silent, _ = pair(serve, monkeypatch, "judge", "hang")
 
-    def seconds_until_stuck(self: endpoint.Endpoint, attempt: endpoint.Attempt, _: float) -> float:
-        return 0.0 if self.url == silent.url and not attempt.hedges else 3600.0
+    check = Servers._check_attempt
 
-    monkeypatch.setattr(endpoint.Endpoint, "seconds_until_stuck", seconds_until_stuck)  # the other one is never stuck
+    def check_silent(self: Servers, server: Server, attempt: Attempt) -> float:
+        return check(self, server, attempt) if server.url == silent.url and not attempt.hedges else 3600.0
+
+    monkeypatch.setattr(Servers, "_check_attempt", check_silent)  # the other one is never stuck
     for request in samples(SERVICES["judge"][1], 30):
         assert [one.status for one in score([request])] == ["ok"]
-    assert silent.stats()["requests"] <= limiter.FAILURES_TO_OPEN + 1
+    assert silent.stats()["requests"] <= timing.FAILURES_TO_OPEN + 1
 
 
 @pytest.mark.nightly
@@ -134,7 +139,7 @@ def test_one_that_hangs_is_left_out(serve: Serve, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("ill", ILL)
 def test_one_of_many_is_ill(serve: Serve, monkeypatch: pytest.MonkeyPatch, service: str, run: Run, ill: str) -> None:
     """Of 1,024 samples 99 % are scored, and the ill replica gets at most half as many requests as the other one."""
-    monkeypatch.setattr(limiter, "GROWTH_SECONDS", 3600.0)  # on a busy machine, failures take long
+    monkeypatch.setattr(timing, "GROWTH_SECONDS", 3600.0)  # on a busy machine, failures take long
     first, second = pair(serve, monkeypatch, service, ill)
     scores = run(samples(SERVICES[service][1], 1024))
     assert share_of_ok(scores) >= 0.99, next(one.reason for one in scores if one.status != "ok")
@@ -147,7 +152,7 @@ def test_one_hangs_while_the_other_recovers(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, soon: None, service: str
 ) -> None:
     """Requests that hang on one replica go to the other, which was left out for errors, once it is healthy."""
-    monkeypatch.setattr(reply_faults, "FAULTY_FOR", 3600.0)
+    monkeypatch.setattr(timing, "FAULTY_FOR", 3600.0)
     _, second = pair(serve, monkeypatch, service, "hang")
     second.set(ill="500")
     with ThreadPoolExecutor(1) as pool:
@@ -161,7 +166,7 @@ def test_one_hangs_while_the_other_recovers(
 
 def test_one_hangs_while_the_budget_is_empty(serve: Serve, monkeypatch: pytest.MonkeyPatch, soon: None) -> None:
     """Requests that hang are sent to the other replica even if no retries are left."""
-    monkeypatch.setattr(endpoint_pool, "RETRY_RESERVE", 0.0)
+    monkeypatch.setattr(timing, "RETRY_RESERVE", 0.0)
     pair(serve, monkeypatch, "judge", "hang")
     assert share_of_ok(in_one_call(samples("llm_judge_remote", 8))) == 1  # they earn less than one retry
 
@@ -207,7 +212,7 @@ def test_a_single_one_is_ill_for_a_moment(
 @pytest.mark.parametrize("ill", ["500", "html", "401", "404"])
 def test_a_single_one_is_ill_for_good(serve: Serve, monkeypatch: pytest.MonkeyPatch, no_hedges: None, ill: str) -> None:
     """What stays ill is tried a few times in all, not by every sample; the reason names the server and its words."""
-    monkeypatch.setattr(reply_faults, "FAULTY_FOR", 0.8)
+    monkeypatch.setattr(timing, "FAULTY_FOR", 0.8)
     server = serve()
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", server.url)
     server.set(ill=ill)
@@ -253,8 +258,8 @@ def test_at_its_limit(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that holds 32 requests is sent at most 1.2 times the requests, from the first call."""
     server = serve()
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", server.url)
-    monkeypatch.setattr(limiter, "GROWTH_SECONDS", 3600.0)  # on a busy machine, refusals take long
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)  # and so do replies, which would be hedged
+    monkeypatch.setattr(timing, "GROWTH_SECONDS", 3600.0)  # on a busy machine, refusals take long
+    monkeypatch.setattr(timing, "MIN_STUCK", 3600.0)  # and so do replies, which would be hedged
     server.set(limit=32)
     assert share_of_ok(in_one_call(samples("llm_judge_remote", 640))) == 1
     assert server.stats()["requests"] <= 1.2 * 640

@@ -30,7 +30,7 @@ from rewardstack.pipeline.scorer import Scorer
 from rewardstack.routing.routes import RouteTable, builtin_routes
 from rewardstack.score import STATUSES, Item
 from rewardstack.settings import Settings
-from rewardstack.transport import discovery
+from rewardstack.transport import timing
 from tests.support.scoring import pipeline_of, scored
 from tests.support.servers import FaultServer
 
@@ -134,8 +134,8 @@ def test_remembered_while_its_server_hangs(server: FaultServer, monkeypatch: pyt
     """A remembered score is read long before its deadline while the server hangs that said long ago what it has."""
     request = Request("math", "remembered", "1", {"timeout": 3600})
     assert not score([request])[0].cached
-    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
-    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.2)  # expires
+    monkeypatch.setattr(timing, "VALID_FOR", -1.0)
+    monkeypatch.setattr(timing, "OPTIONAL_WAIT", 0.2)  # expires
     server.freeze()
     try:
         assert score([request])[0].cached

@@ -11,9 +11,9 @@ import pytest
 
 from rewardstack.core.deadline import AttemptTimeout, Deadline, SharedDeadline
 from rewardstack.errors import DeadlineError
-from rewardstack.transport.endpoint_pool import EndpointPool
-from rewardstack.transport.http import open_session
+from rewardstack.transport.http import HttpService, open_session
 from rewardstack.transport.message import Message
+from rewardstack.transport.servers import Call, Servers
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 Get = Callable[[str, float], Coroutine[Any, Any, bytes]]
@@ -41,14 +41,14 @@ class Service:
 
 
 @asynccontextmanager
-async def one_place() -> AsyncIterator[tuple[Service, EndpointPool, Get]]:
-    """A service that is asked one thing at a time: itself, its pool, and how it is asked with a timeout in seconds."""
+async def one_place() -> AsyncIterator[tuple[Service, Servers, Get]]:
+    """A service that is asked one thing at a time: itself, its `Servers`, and how to ask it with a timeout."""
     service = Service()
     server = await asyncio.start_server(service.answer, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
         async with open_session() as session:
-            pool = EndpointPool([url], "", session, ceiling=1, max_retries=0)
+            pool = Servers([url], "", lambda _: HttpService(session), ceiling=1, max_retries=0)
             yield service, pool, lambda path, timeout: pool.ask(Message("GET", path), SharedDeadline(Deadline(timeout)))
             pool.close()
         await asyncio.gather(*filter(None, service.connections))
@@ -83,7 +83,7 @@ async def test_a_place_is_passed_on() -> None:
     async with one_place() as (service, pool, get):
         first, second, third = (asyncio.create_task(get(f"/{at}", 60)) for at in range(3))
         await service.asked.wait()
-        next(iter(pool._queue._waiting)).add_done_callback(lambda _: second.cancel())
+        next(iter(pool._waiting)).add_done_callback(lambda _: second.cancel())
         service.open.set()
         assert [b"{}"] * 2 == await asyncio.gather(first, third)
         assert second.cancelled() and not pool._describe_wait()
@@ -92,11 +92,12 @@ async def test_a_place_is_passed_on() -> None:
 async def test_a_hedge_that_is_cancelled_before_it_starts() -> None:
     """A hedge that is cancelled before it starts gives its slot back."""
     async with one_place() as (_, pool, _):
-        endpoint = pool._endpoints[0]
-        message, timeout = Message("GET", "/", is_hedged=True), AttemptTimeout(SharedDeadline(Deadline(60)), 0.0)
-        hedge = pool._start_hedge(endpoint, message, timeout)
-        assert hedge is not None and endpoint.in_flight == 1
+        server = pool._servers[0]
+        deadline = SharedDeadline(Deadline(60))
+        call = Call(Message("GET", "/", is_hedged=True), deadline, AttemptTimeout(deadline, 0.0))
+        hedge = pool._hedge(server, call)
+        assert hedge is not None and server.health.in_flight == 1
         hedge.cancel()
         await asyncio.wait((hedge,))
         await asyncio.sleep(0)
-        assert endpoint.in_flight == 0
+        assert server.health.in_flight == 0

@@ -163,10 +163,10 @@ def test_names_of_trainers(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_slip_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """However many samples, of whatever other names, have a name that is nearly an option's, it is warned of once."""
     names.warn_of_misspelled_fields(
-        samples(*({"max_tokens": 1, "template": "binary", "modle": 3, str(at): at} for at in range(64)))
+        samples(*({"maxNewTokens": 1, "template": "binary", "modle": 3, str(at): at} for at in range(64)))
     )
     assert [
-        "extra_info.max_tokens is not known and has no effect; did you mean extra_info.max_new_tokens?",
+        "extra_info.maxNewTokens is not known and has no effect; did you mean extra_info.max_new_tokens?",
         "extra_info.template is not known and has no effect; did you mean extra_info.prompt_template?",
         "extra_info.modle is not known and has no effect; did you mean extra_info.model?",
     ] == warnings(caplog.records)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,8 @@ import pytest
 import yaml
 
 from services.stack.rundir import ROOT
-from tests.helm.rendering import CHART, Object, Rendering, render
+from tests.helm.rendering import CHART, Rendering, render
+from tests.helm.rule_tests import check_rules, groups
 
 ALERTS = CHART / "files/monitoring/alerts.yml"
 STACK = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
@@ -27,12 +26,6 @@ DEAD, ALIVE = 'namespace="default", release="a"', 'namespace="default", release=
 def releases(needs_helm: None) -> list[Rendering]:
     """Two releases in one namespace."""
     return [render(CHART / "ci/keda-values.yaml", release=name) for name in ("a", "b")]
-
-
-def groups(rendering: Rendering) -> list[Object]:
-    """The groups of a release's rules."""
-    (rules,) = rendering.of("PrometheusRule")
-    return list(rules["spec"]["groups"])
 
 
 def test_alerts_are_those_of_the_stack(releases: list[Rendering]) -> None:
@@ -68,17 +61,7 @@ def rules(rendering: Rendering) -> Iterator[dict[str, Any]]:
 
 def test_two_releases(needs_prometheus: None, releases: list[Rendering], tmp_path: Path) -> None:
     """What fires for a stack by itself fires for a release beside a healthy one, and for that one nothing does."""
-    for rendering in releases:
-        path = tmp_path / f"{rendering.release}.yml"
-        path.write_text(json.dumps({"groups": groups(rendering)}), encoding="utf-8")
-    cases = [_beside_a_healthy_one(test) for test in TESTS]
-    names = [f"{rendering.release}.yml" for rendering in releases]
-    test = {"rule_files": names, "evaluation_interval": "1m", "tests": cases}
-    (tmp_path / "test.yml").write_text(json.dumps(test), encoding="utf-8")
-    done = subprocess.run(
-        ["promtool", "test", "rules", "test.yml"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, (done.stdout + done.stderr)[:4000]
+    check_rules(tmp_path, releases, "1m", [_beside_a_healthy_one(test) for test in TESTS])
 
 
 def _beside_a_healthy_one(test: dict[str, Any]) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.helm.rendering import CHART, Object, Rendering, render
+from tests.helm.rule_tests import check_rules, groups
 
 IMAGE = "rules: {image: rewardstack:test}\n"
 JUMPS = " ".join(["0 1 8 1 7 1 2 8 1 1 1 8"] * 8)
@@ -57,16 +56,13 @@ def test_what_judges_are_scaled_by(rendering: Rendering) -> None:
     assert (trigger["metricType"], trigger["metadata"]["threshold"]) == ("AverageValue", "256")
     assert trigger["metadata"]["ignoreNullValues"] == "false"
     assert trigger["authenticationRef"] == {"name": "prometheus"}
-    (rules,) = rendering.of("PrometheusRule")
-    recorded = [rule["record"] for group in rules["spec"]["groups"] for rule in group["rules"] if "record" in rule]
+    recorded = [rule["record"] for group in groups(rendering) for rule in group["rules"] if "record" in rule]
     asked = [scaler(rendering, service)["metrics"] for service in ("judge-small", "embedding")]
     assert [metric["pods"]["metric"]["name"] for (metric,) in asked] == recorded
 
 
 def test_scales_by_a_gauge_that_jumps(needs_prometheus: None, rendering: Rendering, tmp_path: Path) -> None:
     """Gauges that jump between 0 and 8 under a steady load stay above the target of 2, read at any moment."""
-    (rules,) = rendering.of("PrometheusRule")
-    (tmp_path / "rules.yml").write_text(json.dumps({"groups": rules["spec"]["groups"]}), encoding="utf-8")
     (trigger,) = scaler(rendering, "judge")["triggers"]
     average = trigger["metadata"]["query"]
     asked = {
@@ -95,12 +91,7 @@ def test_scales_by_a_gauge_that_jumps(needs_prometheus: None, rendering: Renderi
             for query, above in asked.items()
         ],
     }
-    test = {"rule_files": ["rules.yml"], "evaluation_interval": "15s", "tests": [case]}
-    (tmp_path / "test.yml").write_text(json.dumps(test), encoding="utf-8")
-    done = subprocess.run(
-        ["promtool", "test", "rules", "test.yml"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    check_rules(tmp_path, [rendering], "15s", [case])
 
 
 def test_what_else_is_scaled_by(rendering: Rendering) -> None:

@@ -11,8 +11,8 @@ import pytest
 from rewardstack import Request, score
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.scorers.judge.templates import LABELS as LABELS_OF
-from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.message import Message
+from rewardstack.transport.servers import Servers
 from tests.judge_vllm.conftest import PROBLEM, REFERENCE, RIGHT, WRONG, judge, post
 from tests.support.vllm import VllmServer
 
@@ -36,14 +36,14 @@ def test_expected_value(vllm: VllmServer, monkeypatch: pytest.MonkeyPatch) -> No
 
 def watch(monkeypatch: pytest.MonkeyPatch, sent: list[dict[str, Any]]) -> None:
     """Keeps what the client posts."""
-    real = EndpointPool.ask
+    real = Servers.ask
 
-    async def ask_and_keep(self: EndpointPool, message: Message, deadline: SharedDeadline) -> Any:
+    async def ask_and_keep(self: Servers, message: Message, deadline: SharedDeadline) -> Any:
         if message.body is not None:
             sent.append(json.loads(message.body))
         return await real(self, message, deadline)
 
-    monkeypatch.setattr(EndpointPool, "ask", ask_and_keep)
+    monkeypatch.setattr(Servers, "ask", ask_and_keep)
 
 
 def probability(vllm: VllmServer, chat: dict[str, Any], label: str) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rewardstack.settings import DEFAULTS
-from rewardstack.transport import endpoint, reply_faults
+from rewardstack.transport import timing
 from tests.client.test_replicas import (
     ILL,
     SERVICES,
@@ -56,9 +56,9 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 def test_one_judge_is_ill(serve: Serve, monkeypatch: pytest.MonkeyPatch, ill: str) -> None:
     """A judge's ill replica costs no sample, whether nginx sees its fault or the client."""
     if ill == "hang":
-        monkeypatch.setattr(endpoint, "MIN_STUCK", 0.3)  # expires
-    monkeypatch.setattr(reply_faults, "FAULTY_FOR", 3600.0)
-    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.1)
+        monkeypatch.setattr(timing, "MIN_STUCK", 0.3)  # expires
+    monkeypatch.setattr(timing, "FAULTY_FOR", 3600.0)
+    monkeypatch.setattr(timing, "RETRY_PAUSE", 0.1)
     serve("judge", ill)
     scores = in_one_call(samples("llm_judge_remote", 64))
     assert share_of_ok(scores) == 1, next(one.reason for one in scores if one.status != "ok")
@@ -66,7 +66,7 @@ def test_one_judge_is_ill(serve: Serve, monkeypatch: pytest.MonkeyPatch, ill: st
 
 def test_one_hangs_alone(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request alone that meets a replica which hangs goes to the other one, though no other answer shows that."""
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 0.3)  # expires
+    monkeypatch.setattr(timing, "MIN_STUCK", 0.3)  # expires
     serve("judge", "hang")
     requests = samples("llm_judge_remote", 9)
     assert share_of_ok(in_one_call(requests[:5])) == 1

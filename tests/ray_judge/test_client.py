@@ -18,7 +18,7 @@ import pytest
 import rewardstack
 from rewardstack.errors import SettingsError
 from rewardstack.settings import Settings
-from rewardstack.transport import ray_actor, reply_faults
+from rewardstack.transport import ray_actor, timing
 from tests.ray_judge.cluster import samples, statuses
 from tests.support.clock import Clock
 from tests.support.waiting import eventually
@@ -123,7 +123,7 @@ def broken(_: dict[str, Any]) -> Response:
 )
 def test_failures(chat: Callable[[dict[str, Any]], Response], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no answer fails every sample with its reason; none is a score."""
-    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.01)
+    monkeypatch.setattr(timing, "RETRY_PAUSE", 0.01)
     monkeypatch.setenv("REWARDSTACK_MAX_RETRIES", "1")
     actor(chat)
     scores = rewardstack.score(samples(3))

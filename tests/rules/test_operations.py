@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -110,17 +111,27 @@ def test_files_of_the_working_folder(start: Start, tmp_path: Path) -> None:
 
 
 def test_reload(start: Start, tmp_path: Path) -> None:
-    """SIGHUP takes up changed reward functions, in the workers and in the isolated processes."""
-    (mine := tmp_path / "mine.py").write_text(f"{SOURCE}    return 1.0\n")
-    server = start("--workers", "1", REWARD_FUNCTIONS=mine)
+    """SIGHUP takes up changed reward functions and modules, even if two edits of equal size share a second."""
+    now = int(time.time())
+
+    def edit(value: float) -> None:
+        (helper := tmp_path / "helper_of_mine.py").write_text(f"HALF = {value / 2}\n")
+        (mine := tmp_path / "mine.py").write_text(
+            f"{SOURCE}    return HALF + {value / 2}\nfrom helper_of_mine import HALF\n"
+        )
+        for file in (helper, mine):
+            os.utime(file, (now, now))
+
+    edit(1.0)
+    server = start("--workers", "1", REWARD_FUNCTIONS=tmp_path / "mine.py")
     first = server.score(MINE)[0]["value"]
-    mine.write_text(f"{SOURCE}    return 2.0\n")
+    edit(3.0)
     [old] = server.workers()
 
     server.process.send_signal(signal.SIGHUP)
 
     eventually(lambda: len(server.workers()) == 1 and old not in server.workers())
-    assert (first, server.score(MINE)[0]["value"]) == (1.0, 2.0)
+    assert (first, server.score(MINE)[0]["value"]) == (1.0, 3.0)
 
 
 def test_reload_of_broken_files(start: Start, tmp_path: Path, table: Table) -> None:
@@ -142,7 +153,7 @@ def test_reload_of_broken_files(start: Start, tmp_path: Path, table: Table) -> N
     mine.write_text(f"{SOURCE}    return 2.0\n")
     server.process.send_signal(signal.SIGHUP)
     eventually(lambda: len(server.workers()) == 1 and old not in server.workers(), server.log.read_text)
-    assert server.score(MINE)[0]["value"] == 2.0
+    eventually(lambda: server.score(MINE)[0]["value"] == 2.0, server.log.read_text)
 
 
 @pytest.mark.nightly

@@ -14,7 +14,6 @@ for scores came, on `time.monotonic()`. `POST /_set` changes its behavior:
     fingerprint     their fingerprint
     fields          their fields
     types_refused   whether `/v1/reward_types` replies 503
-    gateway_delay   seconds before `/gateway/health` replies 404
 """
 
 from __future__ import annotations
@@ -101,18 +100,12 @@ async def health(_: web.Request) -> web.StreamResponse:
     return web.Response(text="ok")
 
 
-async def gateway_health(_: web.Request) -> web.StreamResponse:
-    await asyncio.sleep(STATE.get("gateway_delay", 0.0))
-    raise web.HTTPNotFound
-
-
 if __name__ == "__main__":
     run(
         [
             web.post("/v1/score", score),
             web.get("/v1/reward_types", reward_types),
             web.get("/health", health),
-            web.get("/gateway/health", gateway_health),
             web.post("/_set", change),
             web.get("/_stats", stats),
         ]

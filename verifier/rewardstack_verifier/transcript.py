@@ -129,10 +129,25 @@ REASONING_ENDS = {
     "<channel|>": "<|channel>thought",
     "<|END_THINKING|>": "<|START_THINKING|>",
     "\u25c1/think\u25b7": "\u25c1think\u25b7",
+    "</thought>": "<thought>",
+    "</reasoning>": "<reasoning>",
 }
 """End markers of reasoning, with their start markers."""
 REASONING_STARTS = {start: end for end, start in REASONING_ENDS.items()}
 _REASONING = re.compile("|".join(map(re.escape, (*REASONING_ENDS, *REASONING_STARTS))))
+_WORDS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
+    (
+        re.compile(r"\s{0,16}analysis(?=[A-Z0-9\"'(\[{\\$*`<]|.*?assistantfinal)", re.DOTALL),
+        re.compile("assistantfinal"),
+    ),
+    (
+        re.compile(r"\s{0,16}Here(?: is|'s) my thought process:"),
+        re.compile(r"^[ \t]{0,8}Here(?: is|'s) my response:", re.MULTILINE),
+    ),
+)
+"""Words that begin a text with reasoning, and those that end it: of gpt-oss without special tokens, and Granite 3.2."""
+_RESPONSE = re.compile(r"\s{0,16}<response>(.*?)(?:</response>\s{0,16})?\Z", re.DOTALL)
+"""The answer of Granite 3.3, which has tags behind its reasoning."""
 
 
 class RoleTurn(NamedTuple):
@@ -400,6 +415,18 @@ def _closer(tag: str | None, gemma: str | None, search: str | None, fence: str |
     return f"<|end_{search}|>" if search else "\n```"
 
 
+class Separated(NamedTuple):
+    """A turn without its reasoning.
+
+    Args:
+        answer: the text outside of the reasoning.
+        is_open: whether the last reasoning does not end.
+    """
+
+    answer: str
+    is_open: bool = False
+
+
 def split_reasoning(text: str) -> tuple[str, str]:
     """Split a turn into its reasoning and its answer.
 
@@ -407,30 +434,42 @@ def split_reasoning(text: str) -> tuple[str, str]:
         text: the text of one turn.
 
     Returns:
-        The reasoning and the answer, without their markers. The reasoning ends at the last end marker
-        (`</think>`, `</thinking>`, `</seed:think>`, `[/THINK]`, Gemma 4's `<channel|>` …). It begins after the last
-        start marker of the same kind, or at the beginning of the text if there is none. A text without an end marker
-        has no reasoning. An end marker in quotation marks or in a fenced block is text.
+        The reasoning and the answer, without their markers. The reasoning ends at the last end marker (`</think>`,
+        `</thinking>`, `</seed:think>`, `[/THINK]`, Gemma 4's `<channel|>` …). It begins after the last start marker of
+        the same kind, or at the beginning of the text if there is none. A text without an end marker has no reasoning.
+        An end marker in quotation marks or in a fenced block is text.
     """
-    end = next((found for found in reversed(_reasoning_markers(text)) if found[0] in REASONING_ENDS), None)
-    if end is None:
+    if words := _worded_reasoning(text):
+        start, end, answer = words
+        return (text[start:end], text[answer:]) if end >= 0 else ("", text)
+    marker = next((found for found in reversed(_reasoning_markers(text)) if found[0] in REASONING_ENDS), None)
+    if marker is None:
         return "", text
-    return text[: end.start()].rpartition(REASONING_ENDS[end[0]])[2], text[end.end() :]
+    return text[: marker.start()].rpartition(REASONING_ENDS[marker[0]])[2], text[marker.end() :]
 
 
 def without_reasoning(text: str) -> str:
-    """Return a turn without its reasoning.
+    """Return a turn without its reasoning; see `separate_reasoning`."""
+    return separate_reasoning(text).answer
+
+
+def separate_reasoning(text: str) -> Separated:
+    """Remove the reasoning from a turn of a policy or a judge.
 
     Args:
         text: the text of one turn.
 
     Returns:
         The text without reasoning between markers. If a start marker is missing, all text before the end marker is
-        reasoning. If an end marker is missing, all text after the start marker is reasoning.
+        reasoning. If an end marker is missing, all text after the start marker is reasoning. Reasoning may also begin
+        and end with words, see `_WORDS`.
     """
+    if words := _worded_reasoning(text):
+        return Separated(text[words[2] :]) if words[1] >= 0 else Separated("", is_open=True)
+    markers = _reasoning_markers(text)
     pieces: list[str] = []
     start, begun = 0, ""
-    for found in _reasoning_markers(text):
+    for found in markers:
         token = found[0]
         if begun and REASONING_ENDS.get(token) != begun:
             continue
@@ -440,7 +479,21 @@ def without_reasoning(text: str) -> str:
         else:
             pieces.append(text[start : found.start()])
             begun = token
-    return "".join(pieces if begun else [*pieces, text[start:]])
+    answer = "".join(pieces if begun else [*pieces, text[start:]])
+    response = _RESPONSE.match(answer) if markers else None
+    return Separated(response[1] if response else answer, bool(begun))
+
+
+def _worded_reasoning(text: str) -> tuple[int, int, int] | None:
+    """Return the start and end of reasoning that begins with words, and the start of the answer.
+
+    The end is -1 if the reasoning does not end. None for a text that does not begin with such words.
+    """
+    for first, last in _WORDS:
+        if start := first.match(text):
+            *_, end = [None, *last.finditer(text, start.end())]
+            return (start.end(), end.start(), end.end()) if end else (start.end(), -1, len(text))
+    return None
 
 
 def _reasoning_markers(text: str) -> list[re.Match[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import time
 from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -13,7 +14,15 @@ from typing import Any
 from rewardstack.score import Score
 from rewardstack_cli.deep.samples import PROBLEM, TIMEOUT, Sample, make_samples
 from rewardstack_cli.deep.scores import wait_until_cached
-from rewardstack_cli.deep.stack import REQUEST_TIMEOUT, CheckSkippedError, Stack, require, require_right, wait_until
+from rewardstack_cli.deep.stack import (
+    CHECK_INTERVAL,
+    REQUEST_TIMEOUT,
+    CheckSkippedError,
+    Stack,
+    require,
+    require_right,
+    wait_until,
+)
 from rewardstack_cli.probes.finding import ProbeError
 from rewardstack_cli.probes.http import ProbedService
 
@@ -21,6 +30,8 @@ STOP_TIMEOUT = 120.0
 """Maximum seconds until a stopped judge no longer answers."""
 OUTAGE_TIMEOUT = 5.0
 """Timeout in seconds of a sample while the judge is down."""
+NOTICE_TIMEOUT = 30.0
+"""Maximum seconds until a client that fails fast has found out that the judge answers again. It probes every 5 s."""
 COMMAND_TIMEOUT = 300.0
 """Timeout in seconds of a command that stops or starts the judge."""
 
@@ -78,8 +89,8 @@ async def check_judge_outage(stop: Switch, start: Switch, stack: Stack) -> str:
         await _require_failed(stack, [sample.with_timeout(OUTAGE_TIMEOUT) for sample in new])
         await _require_others(stack, known, scores)
     retried = [sample.with_timeout(TIMEOUT) for sample in new]
-    require_right(retried, await stack.score(retried))
-    require_right(retried, await stack.score(retried, direct=True))
+    for direct in (False, True):
+        require_right(retried, await _score_again(stack, retried, direct=direct))
     return "failed while the judge was down, ok after its restart"
 
 
@@ -102,6 +113,16 @@ async def _require_failed(stack: Stack, new: list[Sample]) -> None:
         "a failed sample has a value despite on_error='none'",
     )
     await _require_refused(stack, new[0].request.solution_str)
+
+
+async def _score_again(stack: Stack, samples: list[Sample], *, direct: bool) -> list[Score]:
+    """Return the scores of samples that failed, once the client has noticed that the judge is back."""
+    end = time.monotonic() + NOTICE_TIMEOUT
+    while True:
+        scores = await stack.score(samples, direct=direct)
+        if all(one.status != "failed" for one in scores) or time.monotonic() > end:
+            return scores
+        await asyncio.sleep(CHECK_INTERVAL)
 
 
 async def _require_refused(stack: Stack, response: str) -> None:

@@ -14,8 +14,9 @@ import aiohttp
 
 from rewardstack.core.addresses import shown_url, wrong_url_remedy
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, SettingsError, UnreachableError
-from rewardstack.transport.http import authorization, find_proxy, open_session, send
+from rewardstack.transport.http import authorization, find_proxy, open_session
 from rewardstack.transport.message import Reply, get_body
+from rewardstack.transport.service import find_service
 from rewardstack_cli.console import wait_with_notice
 from rewardstack_cli.probes.finding import Finding, ProbeError
 
@@ -43,6 +44,10 @@ class RemedyNames(NamedTuple):
     def another_service(self) -> str:
         """The remedy if another service answers at the URL."""
         return wrong_url_remedy("", self.url)
+
+
+REFUSED_REQUEST = (400, 422)
+"""HTTP statuses of a server that has read a request and refuses it."""
 
 
 class ProbedService:
@@ -88,7 +93,8 @@ class ProbedService:
         """
         extra_headers = {name.replace("_", "-"): text for name, text in headers.items()}
         method = "GET" if body is None else "POST"
-        call = send(self._session, method, self._url + path + self._query, body, {**self._headers, **extra_headers})
+        service = find_service(self._session, self._url)
+        call = service.send(method, self._url + path + self._query, body, {**self._headers, **extra_headers})
         try:
             return await wait_with_notice(call, timeout, f"{shown_url(self._url)}{path}")
         except asyncio.TimeoutError:
@@ -150,6 +156,8 @@ class ProbedService:
             return f"set {api_key} to one of the server's {server_key}"
         if status < 400:
             return f"set {url} to the target of the redirect"
+        if status in REFUSED_REQUEST:
+            return "the server is there, but refuses the request; change or omit the option that its message names"
         return wrong_url_remedy(self._url, url)
 
     def _connection_remedy(self, cause: BaseException | None) -> str:

@@ -125,7 +125,7 @@ async def _probe(
     elapsed = (time.monotonic() - started) * 1000
     notes = _check_reasoning(_parse_message(server, params, reply), params.dialect)
     try:
-        value = parse_text_verdict(reply, UNIT, thinking=False)
+        value = parse_text_verdict(reply, UNIT)
     except UnreadableError as error:
         raise ProbeError(str(error), OLD_VLLM_REMEDY if params.dialect == VLLM else UNSTRUCTURED) from error
     notes += await (

@@ -383,8 +383,8 @@ class Batcher(Generic[T, R]):
     async def _outcomes(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
         """Return the outcomes of a batch in order: results or errors.
 
-        Failed calls are sent again if a caller with more time has joined since they were sent. If sending a batch
-        raises an exception, each of its calls is sent alone.
+        Failed calls are sent again if a caller with more time has joined since they were sent. If sending calls raises
+        an exception, each of these calls is sent alone; calls that have outcomes keep them.
         """
         outcomes: dict[Call[T, R], R | Exception] = {}
         unsent = calls
@@ -397,11 +397,10 @@ class Batcher(Generic[T, R]):
                 outcomes.update(zip(unsent, results, strict=True))
                 has_more_time = deadline.attempt_bounds > sent_with
                 unsent = [*compress(unsent, map(self._has_failed, results))] if has_more_time else ()
-            return [*map(outcomes.__getitem__, calls)]
         except Exception as error:  # noqa: BLE001 - the error becomes the outcome, or the calls are sent again
-            if len(calls) == 1:
-                return [error]
-        return await self._send_each(calls, deadline)
+            alone = [error] if len(unsent) == 1 else await self._send_each(unsent, deadline)
+            outcomes.update(zip(unsent, alone, strict=True))
+        return [*map(outcomes.__getitem__, calls)]
 
     async def _send_each(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
         return await asyncio.gather(*(self._send_alone(call, deadline) for call in calls))

@@ -226,7 +226,7 @@ def _convert_part(part: Any) -> Any:
     source = part.get("source")
     if part.get("type") == "refusal" and isinstance(part.get("refusal"), str):
         return {"type": "text", "text": part["refusal"]}
-    if part.get("type") == "image" and isinstance(source, dict):
+    if part.get("type") == "image" and isinstance(source, dict) and (source.get("url") or source.get("data")):
         url = source.get("url") or f"data:{source.get('media_type')};base64,{source.get('data')}"
         return {"type": "image_url", "image_url": {"url": url}}
     return part

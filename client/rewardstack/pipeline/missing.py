@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rewardstack.score import MISSING_LOG, Score
 
@@ -27,6 +28,10 @@ MAX_CAUSES = 256
 """Maximum number of causes whose warnings are counted at the same time."""
 MISSING = {"failed": "{} samples failed", "unscored": "{} samples are unscored"}
 """The warning for each status without a score; the braces stand for the counts."""
+WRONG_FORMAT = "not in the format"
+"""Start of the reason in the score of a response without the strict format of a rule."""
+MIN_BATCH = 4
+"""Minimum number of samples in a batch that misses a format as a whole."""
 FALLBACK = "falling back to lexical similarity for {} samples"
 
 VARIABLE = re.compile(r"\d+(\.\d+)? (?=m?s\b|times\b|(other )?(requests?|samples?)\b)")
@@ -104,14 +109,23 @@ missing_warnings = MissingWarnings()
 atexit.register(missing_warnings.log_repeats, math.inf)
 
 
+@lru_cache(maxsize=64)
+def _warn_of_format(source: str, reason: str) -> None:
+    remedy = "prepend <think> to the responses if the chat template writes it, or score with a rule without a format"
+    log.warning("%s: all samples of a batch are %s, so all of them have the same score; %s", source, reason, remedy)
+
+
 def warn_of_missing(source: str, scores: Sequence[Score], count: int) -> None:
-    """Warn about the samples of a batch that have no score.
+    """Warn about the samples of a batch that have no score, and once if a whole batch misses a format in the same way.
 
     Args:
         source: name of the scorer.
         scores: scores of the batch; scores with a value may be left out.
         count: number of samples in the batch.
     """
+    reason = scores[0].reason if len(scores) >= max(count, MIN_BATCH) else ""
+    if reason.startswith(WRONG_FORMAT) and all(score.reason == reason for score in scores):
+        _warn_of_format(source, reason)
     missing = [score for score in scores if score.status in MISSING]
     for status in MISSING if missing else ():
         affected = [score.reason for score in missing if score.status == status]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
@@ -125,12 +125,17 @@ class Budget:
             waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
             self._start_sync()
-            granted = await waiter
+            try:
+                granted = await waiter
+            except asyncio.CancelledError:
+                if not waiter.cancelled() and waiter.done() and waiter.result():
+                    self.add(-1, 0)
+                raise
         if not granted:
             raise self._error()
 
     def add(self, requests: int, tokens: int) -> None:
-        """Add requests and tokens without checking the limits."""
+        """Add requests and tokens without checking the limits; a negative number gives back what was not sent."""
         self._total = self._total.plus(requests, tokens)
         if self._shared and any(self._limits):
             self._unreported = self._unreported.plus(requests, tokens)
@@ -150,11 +155,14 @@ class Budget:
 
     async def _sync(self) -> None:
         while self._waiting or self._has_new_usage:
-            waiters, self._waiting, self._has_new_usage = self._waiting, [], False
+            waiters = [waiter for waiter in self._waiting if not waiter.done()]
+            self._waiting, self._has_new_usage = [], False
             granted = await self._reserve(len(waiters))
+            waiters = [waiter for waiter in waiters if not waiter.done()]
             for position, waiter in enumerate(waiters):
-                if not waiter.done():
-                    waiter.set_result(position < granted)
+                waiter.set_result(position < granted)
+            if granted > len(waiters):  # callers were cancelled meanwhile
+                self.add(len(waiters) - granted, 0)
 
     async def _reserve(self, wanted: int) -> int:
         """Report the unreported usage to Redis, and return how many of the `wanted` requests Redis grants.
@@ -221,22 +229,28 @@ class Meter:
         source: the scorer's source, such as `llm_judge`.
         on_usage: callback that receives each change of the usage.
         bounded: whether `admit` raises if the run has reached a limit; if False, requests are only counted.
+
+    Attributes:
+        limit: waits until a rate limit admits a request; None for no rate limit.
     """
 
-    __slots__ = ("_bounded", "_budget", "_completion", "_counted", "_on_usage", "_prompt", "_sent", "_source")
+    __slots__ = ("_bounded", "_budget", "_completion", "_counted", "_on_usage", "_prompt", "_sent", "_source", "limit")
 
     def __init__(self, budget: Budget, source: str, on_usage: OnUsage = ignore_usage, *, bounded: bool = True) -> None:
         self._budget = budget
         self._source = source
         self._on_usage = on_usage
         self._bounded = bounded
+        self.limit: Callable[[], Awaitable[None]] | None = None
         self._clear()
 
     def _clear(self) -> None:
         self._sent = self._counted = self._prompt = self._completion = 0
 
     async def admit(self) -> None:
-        """Count a request that is about to be sent. If the meter is bounded, raise as `Budget.admit` does."""
+        """Count a request that is about to be sent, once `limit` admits it; if bounded, raise like `Budget.admit`."""
+        if self.limit is not None:
+            await self.limit()
         if self._bounded:
             await self._budget.admit()
         else:

@@ -13,11 +13,11 @@ from rewardstack.core.fields import OPTIONS, Fields
 from rewardstack.core.imports import import_lock
 from rewardstack.errors import RejectedError, RequestError, SettingsError
 from rewardstack.settings import parse_urls
-from rewardstack.transport.endpoint_pool import EndpointPool
+from rewardstack.transport import servers
 from rewardstack.transport.http import find_proxy
 
-FindPool = Callable[[tuple[str, ...], str], EndpointPool]
-"""Returns the endpoint pool for base URLs and an API key."""
+FindPool = Callable[[tuple[str, ...], str], servers.Servers]
+"""Returns the `servers.Servers` for base URLs and an API key."""
 
 
 KEY_REFUSED = (401, 403)

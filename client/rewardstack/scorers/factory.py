@@ -1,4 +1,4 @@
-"""Create the scorers of each kind, and the HTTP session, endpoint pools and budgets that they share.
+"""Create the scorers of each kind, and the HTTP session, servers and budgets that they share.
 
 Except for `reward_server`, the modules of a kind of scorer are imported when its first scorer is created.
 """
@@ -25,8 +25,9 @@ from rewardstack.scorers.names import EMBEDDING_FIELDS, JUDGE_FIELDS
 from rewardstack.scorers.reward_server import RemoteRule, RewardServers
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS, Settings
 from rewardstack.transport.discovery import Discovery
-from rewardstack.transport.endpoint_pool import EndpointPool, Location
 from rewardstack.transport.http import open_session
+from rewardstack.transport.servers import Location, Servers
+from rewardstack.transport.service import Service, find_service
 
 if TYPE_CHECKING:
     from rewardstack.scorers.budget import Budget, NewMeter, OnUsage
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class Backends:
-    """Creates scorers; owns the HTTP session and the endpoint pools that they share; belongs to one event loop.
+    """Creates scorers; owns the HTTP session and the servers that they share; belongs to one event loop.
 
     Args:
         on_usage: called when a scorer sends a request to a model server, and when a reply reports tokens (`OnUsage`).
@@ -56,13 +57,13 @@ class Backends:
     ) -> None:
         self._on_usage = on_usage
         self._session = open_session()
-        self._make_pool: Callable[..., EndpointPool] = EndpointPool
+        self._find_service: Callable[[str], Service] = partial(find_service, self._session)
         if records_requests:
             with import_lock:
-                from rewardstack.transport.recording import Recording
-            self.recording = Recording()
-            self._make_pool = self.recording.pool
-        self._pools: dict[tuple[object, ...], EndpointPool] = {}
+                from rewardstack.transport.recording import Recording, RecordingService
+            self.recording = recording = Recording()
+            self._find_service = lambda url: RecordingService(recording, find_service(self._session, url))
+        self._pools: dict[tuple[object, ...], Servers] = {}
         self._types: Discovery[Hashable, Any] = Discovery()
         self._vectors: dict[ResultCache, VectorStore] = {}
         self._budgets: dict[tuple[ResultCache, str], Budget] = {} if shared_with is None else shared_with._budgets
@@ -171,7 +172,7 @@ class Backends:
         )
         return RewardServers(sandbox_settings, find, self._types)
 
-    def reward_service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> EndpointPool:
+    def reward_service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> Servers:
         """Return the pool of reward servers with these base URLs and this key."""
         return self._reward_servers(settings).find(urls, api_key)
 
@@ -221,7 +222,7 @@ class Backends:
     def _pool_finder(
         self, settings: Settings, kind: str, place: Callable[[Settings], Location], refused_timeout: float | None
     ) -> FindPool:
-        """Return a function that returns the endpoint pool for URLs and an API key.
+        """Return a function that returns the `Servers` for URLs and an API key.
 
         The URLs are from the environment, the routes file or a sample. The first call with given URLs and key creates
         the pool. If `settings.endpoints` names a file, the pool for the file's URLs is updated when the file changes.
@@ -235,7 +236,7 @@ class Backends:
         max_refused = math.inf if refused_timeout is None else refused_timeout
 
         @cache_calls  # called for every sample; an unbounded cache is fine, because `_pools` keeps all pools anyway
-        def find_pool(urls: tuple[str, ...], api_key: str) -> EndpointPool:
+        def find_pool(urls: tuple[str, ...], api_key: str) -> Servers:
             if settings.endpoints and (urls, api_key) == place(settings):
                 named = settings.endpoints, kind
                 pool = self._pool(
@@ -254,12 +255,12 @@ class Backends:
         settings: Settings,
         max_refused: float,
         current_place: Callable[[], Location] | None = None,
-    ) -> EndpointPool:
+    ) -> Servers:
         key = (*name, settings.max_connections, settings.max_retries, max_refused)
         pool = self._pools.get(key)
         if pool is None:
             ceiling = max_connections(settings.max_connections)
-            pool = self._make_pool(*place, self._session, ceiling, settings.max_retries, current_place, max_refused)
+            pool = Servers(*place, self._find_service, ceiling, settings.max_retries, current_place, max_refused)
             self._pools[key] = pool
         return pool
 

@@ -18,10 +18,10 @@ from rewardstack.score import Request
 
 JUDGE_OPTIONS = (
     *("model_name", "model", "temperature", "top_p"),
-    *("max_new_tokens", "enable_thinking", "thinking_budget", "seed", "batch_size"),
+    *("max_new_tokens", "max_tokens", "enable_thinking", "thinking_budget", "seed", "batch_size"),
     *("prompt_template", "prompt_template_path", "score_range", "system_prompt"),
     *("verdict", "labels", "label_mass_floor", "num_samples", "aggregate", "max_criteria", "clip_negative"),
-    *("view", "hide_reasoning"),
+    *("view", "hide_reasoning", "omit"),
 )
 """The options of a judge. The score's cache key (`judge.plan`) includes the options that change a verdict."""
 JUDGE_FIELDS = (

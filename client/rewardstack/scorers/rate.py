@@ -1,4 +1,4 @@
-"""Limit how many requests and tokens per minute this process sends to a judge.
+"""Limit how many requests and tokens per minute this process sends to a judge; resent requests count, too.
 
 The time that a sample waits here does not count toward its timeout.
 """
@@ -26,16 +26,18 @@ class Reservation:
     """A sample's requests and tokens: an estimate, which `RateLimit.correct` replaces with the actual usage.
 
     Args:
-        at: when the sample was sent, on `time.monotonic()`.
+        at: when the sample's last request was sent, on `time.monotonic()`.
         requests: number of requests.
         tokens: number of tokens.
         is_counted: whether the sample is in the window, so that the sums include it.
+        attempts: number of requests that were sent, and that the reservation covers.
     """
 
     at: float
     requests: int
     tokens: int
     is_counted: bool = True
+    attempts: int = 0
 
 
 class RateLimit:
@@ -80,17 +82,33 @@ class RateLimit:
         deadline.restart()
         return reservation
 
-    def correct(self, reservation: Reservation, requests: int, tokens: int | None) -> None:
+    async def admit_attempt(self, reservation: Reservation, deadline: SharedDeadline) -> None:
+        """Count a request that is about to be sent; if the reservation does not cover it, wait until it may be sent.
+
+        Args:
+            reservation: the result of `admit` for the sample.
+            deadline: deadline of the sample's batch; the time spent here does not count.
+        """
+        if reservation.attempts >= reservation.requests:
+            await self.admit(1, reservation.tokens // max(1, reservation.requests), deadline)
+            return
+        reservation.attempts += 1
+        if reservation.is_counted:
+            self._window.remove(reservation)
+            self._window.append(reservation)
+            reservation.at = time.monotonic()
+
+    def correct(self, reservation: Reservation, tokens: int | None) -> None:
         """Replace a sample's estimate with its actual usage.
 
         Args:
             reservation: the result of `admit` for the sample.
-            requests: number of requests that were sent.
             tokens: number of tokens that the sample used; None to keep the estimate, if not all replies report tokens.
         """
         if reservation.is_counted:
             self._add_to_sums(reservation, -1)
-            reservation.requests, reservation.tokens = requests, reservation.tokens if tokens is None else tokens
+            reservation.requests = reservation.attempts
+            reservation.tokens = reservation.tokens if tokens is None else tokens
             self._add_to_sums(reservation, 1)
 
     def _add_to_sums(self, reservation: Reservation, sign: int) -> None:

@@ -38,9 +38,9 @@ from rewardstack.scorers.judge.api import Api
 from rewardstack.scorers.judge.conversation import read_task
 from rewardstack.scorers.judge.fences import neutralize
 from rewardstack.scorers.judge.models import Models
-from rewardstack.scorers.judge.scorer import TOO_LONG
+from rewardstack.scorers.judge.rejected_fields import is_too_long
 from rewardstack.scorers.relay import Relayable
-from rewardstack.scorers.reward_apis import APIS, TextApi, render
+from rewardstack.scorers.reward_apis import APIS, TextApi, read_numbers, render
 from rewardstack.settings import Settings, read_api_key
 from rewardstack.transport.message import Message
 
@@ -53,6 +53,10 @@ RAW_LOGITS = {"use_activation": False, "activation": False}
 """Request fields for raw logits. The name depends on vLLM's version; both are sent, as vLLM ignores unknown names."""
 TEST_CONVERSATION = [{"role": "user", "content": "What is 6 times 7?"}, {"role": "assistant", "content": "42"}]
 """Conversation that `_check_raw_logits` sends to test a server."""
+ACTIVATION_TOLERANCE = 1e-3
+"""Maximum difference between the outputs with and without an activation that counts as none; replies are not exact."""
+SUM_TOLERANCE = 0.01
+"""Maximum difference between 1 and the sum of the two probabilities of a step."""
 TRUSTED_ROLES = ("system", "developer", "user")
 """Roles of messages that the policy did not write. Control tokens in messages with other roles are neutralized."""
 
@@ -298,7 +302,8 @@ class RewardModelScorer(Relayable[Sample]):
             activated = await self._request_numbers(
                 test_sample, model, "/classify", dict.fromkeys(RAW_LOGITS, True), deadline
             )
-            if raw == activated and all(0 <= one <= 1 for one in raw):
+            are_equal = all(map(partial(math.isclose, abs_tol=ACTIVATION_TOLERANCE), raw, activated))
+            if are_equal and all(0 <= one <= 1 for one in raw):
                 why = f"{', '.join(sample.destination.urls)} ignores `use_activation` and returns probabilities"
                 remedy = """use vLLM 0.13 or later, or start it with --pooler-config '{"use_activation": false}'"""
                 raise self._model.error("", f"{why}; {remedy}")
@@ -307,8 +312,9 @@ class RewardModelScorer(Relayable[Sample]):
     def _score_of_error(self, error: ServiceError, sample: Sample) -> Score:
         """Return the score after an error: `FLOORED` if the sample is too long for the model; else a failed score."""
         if isinstance(error, RejectedError):
+            is_long = is_too_long(error, [text for _, text in sample.messages])
             error = self._servers.with_key_hint(error, sample.destination)
-            if any(words in str(error) for words in (*TOO_LONG, *reward_apis.TOO_LONG)):
+            if is_long:
                 why = "prompt and response together are longer than the reward model's context"
                 return Score(FLOORED, reason=why, source=self.source)
             if error.status == 404:
@@ -363,20 +369,28 @@ def parse_numbers(data: bytes, path: str) -> Any:
     """Parse the numbers in a reply to `/classify` (one for each output) or `/pooling` (the probabilities of each step).
 
     Raises:
-        ReplyError: the reply is malformed, or a step does not have one or two probabilities.
+        ReplyError: the reply is malformed, or a step has neither one probability nor two that sum to 1.
     """
     try:
         [one] = json.loads(data)["data"]
         replies = one["probs"] if path == "/classify" else one["data"]
         rows = [replies] if path == "/classify" else replies
-        numbers = [[float(number) for number in row] for row in rows]
-        if not all(row and all(map(math.isfinite, row)) for row in numbers):
-            raise ValueError("not finite")
-        if path == "/pooling" and not all(len(row) <= 2 and 0 <= min(row) and max(row) <= 1 for row in numbers):
-            raise ValueError("a step needs one or two probabilities; start vLLM without use_activation: false")
+        numbers = [read_numbers(row) for row in rows]
+        if path == "/pooling":
+            _check_probabilities(numbers)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ReplyError(f"not a valid reply to {path}: {error}") from None
     return numbers[0] if path == "/classify" else numbers
+
+
+def _check_probabilities(rows: Sequence[Sequence[float]]) -> None:
+    """Raise ValueError unless each row has one probability, or two that sum to 1."""
+    remedy = "start vLLM without use_activation: false"
+    for row in rows:
+        if len(row) > 2 or not 0 <= min(row) <= max(row) <= 1:
+            raise ValueError(f"a step needs one or two probabilities, got {row[:4]}; {remedy}")
+        if len(row) == 2 and abs(sum(row) - 1) > SUM_TOLERANCE:
+            raise ValueError(f"the two probabilities of a step must sum to 1, got {row}; {remedy}")
 
 
 def _sigmoid(logit: float) -> float:

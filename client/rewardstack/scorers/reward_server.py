@@ -41,8 +41,8 @@ from rewardstack.routing.routes import RULE_OPTIONS, RULE_PREFIX
 from rewardstack.score import Item, Score
 from rewardstack.scorers.destination import KEY_REFUSED, Destination, FindPool, Servers
 from rewardstack.settings import Settings
+from rewardstack.transport import servers as transport
 from rewardstack.transport.discovery import Discovery, optional_wait
-from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.message import NO_ENDPOINT, Message
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         return {"function": self._name, "servers": list(sample[1].urls)}
 
 
-async def _list_reward_types(pool: EndpointPool, deadline: SharedDeadline) -> Mapping[str, RewardType] | None:
+async def _list_reward_types(pool: transport.Servers, deadline: SharedDeadline) -> Mapping[str, RewardType] | None:
     message = Message("GET", "/v1/reward_types", read=_parse_reward_types, is_optional=True)
     try:
         reward_types: Mapping[str, RewardType] = await pool.ask(message, deadline)
@@ -345,7 +345,7 @@ def _parse_range(low: float | None, high: float | None) -> Range:
 
 
 async def _request_scores(
-    pool: EndpointPool, source: str, records: Sequence[str], deadline: SharedDeadline, *, is_group: bool = False
+    pool: transport.Servers, source: str, records: Sequence[str], deadline: SharedDeadline, *, is_group: bool = False
 ) -> Sequence[Score]:
     """Return one score for each record; split a request that is too large for the server, unless it is a group."""
     body = f'{{"items": [{", ".join(records)}]}}'.encode()
@@ -383,7 +383,7 @@ def _parse_scores(source: str, count: int, reply: bytes) -> Sequence[Score]:
 
 
 async def _explain(
-    pool: EndpointPool, source: str, record: str, trace: Trace, deadline: SharedDeadline
+    pool: transport.Servers, source: str, record: str, trace: Trace, deadline: SharedDeadline
 ) -> Sequence[Score] | None:
     """Return a sample's score and add the steps of its explanation to `trace`.
 

@@ -17,17 +17,8 @@ from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
+from rewardstack.transport import timing
 
-VALID_FOR = 60.0
-"""Seconds for which an answer is valid."""
-RENEWAL = 30.0
-"""Timeout in seconds of the request that renews an answer. If the request fails, the old answer stays valid for this
-many more seconds."""
-OPTIONAL_WAIT = 2.0
-"""Maximum seconds that a caller waits for an optional answer. An answer is optional if the caller can continue without
-it, e.g. with an outdated answer."""
-OPTIONAL_WAIT_SHARE = 0.3
-"""Maximum share of a caller's remaining time that the caller waits for an optional answer."""
 MAX_SERVERS = 1024
 """Maximum number of servers whose answers are cached; samples can name any number of servers."""
 
@@ -47,7 +38,7 @@ class _Answer(Generic[T]):
 
     @property
     def is_fresh(self) -> bool:
-        return time.monotonic() <= self.received_at + VALID_FOR
+        return time.monotonic() <= self.received_at + timing.VALID_FOR
 
 
 @dataclass(slots=True)
@@ -114,7 +105,9 @@ class Discovery(Generic[D, T]):
             return await self.refresh(destination, ask, deadline, wait)
         if answer.is_fresh:
             return answer.value
-        request = self._requests.get(destination) or self._start(destination, ask, SharedDeadline(Deadline(RENEWAL)))
+        request = self._requests.get(destination) or self._start(
+            destination, ask, SharedDeadline(Deadline(timing.RENEWAL))
+        )
         try:
             return await request.result(request.started_at + optional_wait(deadline) - time.monotonic())
         except RejectedError:
@@ -146,7 +139,7 @@ class Discovery(Generic[D, T]):
         except RewardstackError as error:
             answer = self._answers.get(destination)
             if answer is not None and not isinstance(error, RejectedError):
-                answer.received_at = time.monotonic() - VALID_FOR + RENEWAL
+                answer.received_at = time.monotonic() - timing.VALID_FOR + timing.RENEWAL
             raise
         else:
             self._answers.put(destination, _Answer(value))
@@ -163,4 +156,4 @@ def _retrieve_exception(task: asyncio.Task[Any]) -> None:
 
 def optional_wait(deadline: SharedDeadline) -> float:
     """Return the maximum seconds that a caller with this deadline waits for an optional answer; see `OPTIONAL_WAIT`."""
-    return min(OPTIONAL_WAIT, deadline.remaining() * OPTIONAL_WAIT_SHARE)
+    return min(timing.OPTIONAL_WAIT, deadline.remaining() * timing.OPTIONAL_WAIT_SHARE)

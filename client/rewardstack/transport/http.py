@@ -1,4 +1,4 @@
-"""Sends one request to a service, over HTTP or to a Ray actor; returns the reply or raises a typed error.
+"""Sends one request to a service over HTTP; returns the reply or raises a typed error.
 
 Names are resolved in daemon threads, so a hanging name server blocks neither the event loop nor the interpreter's exit.
 After a failed connection, the name is resolved again, in case the server has moved.
@@ -10,9 +10,10 @@ import asyncio
 import errno
 import ipaddress
 import socket
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -20,7 +21,6 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from rewardstack.core.event_loop import run_in_daemon_thread
-from rewardstack.core.imports import import_lock
 from rewardstack.errors import (
     OverloadError,
     RefusedError,
@@ -29,21 +29,14 @@ from rewardstack.errors import (
     SettingsError,
     UnreachableError,
 )
+from rewardstack.transport import timing
 from rewardstack.transport.message import MAX_MESSAGE, Reply, get_body
-from rewardstack_settings.kinds import RAY_SCHEME
 
-CONNECT_TIMEOUT = 5.0
-"""Maximum seconds to open a connection."""
-KEEPALIVE = 1.8
-"""Seconds to keep an idle connection. Servers keep it longer (vLLM: 5 s), so no server closes it during reuse."""
 MAX_REPLY_BYTES = 64 * 2**20
 """Maximum size of a reply, in bytes."""
 MAX_SINGLE_READ = 2**16
 """Maximum Content-Length, in bytes, of a reply that is read in one piece."""
 
-LOOKUP_TIMEOUT = 2.0
-"""Seconds to wait for name servers before the last known addresses of a host are used. If no addresses are known, the
-wait has no limit."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 """Error numbers that mean that the process or machine has no free file descriptors."""
 
@@ -69,7 +62,7 @@ class DaemonResolver(AbstractResolver):
         earlier = self._addresses.get(key)
         lookup = run_in_daemon_thread("rewardstack-dns", partial(_look_up, host, port, family))
         try:
-            self._addresses[key] = await asyncio.wait_for(lookup, LOOKUP_TIMEOUT if earlier else None)
+            self._addresses[key] = await asyncio.wait_for(lookup, timing.LOOKUP_TIMEOUT if earlier else None)
         except (socket.gaierror, asyncio.TimeoutError) as error:
             if not earlier or (isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN):
                 raise
@@ -95,10 +88,10 @@ def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[Resolve
 
 
 def open_session() -> aiohttp.ClientSession:
-    """Return a session for the running loop, without a connection limit: the limiters limit the requests."""
+    """Return a session for the running loop, without a connection limit: `Servers` limits the requests."""
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, resolver=DaemonResolver()),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=timing.KEEPALIVE, resolver=DaemonResolver()),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=timing.CONNECT_TIMEOUT),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
 
@@ -197,6 +190,17 @@ def display_url(url: str) -> str:
     return f"{address} (through the proxy {parts.scheme}://{_host_and_port(parts)})"
 
 
+class HttpService:
+    """Sends requests over HTTP with a session from `open_session`; see `service.Service`."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    def send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Coroutine[Any, Any, Reply]:
+        """Send one request; see `send`."""
+        return send(self._session, method, url, body, headers)
+
+
 async def exchange(
     session: aiohttp.ClientSession, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
 ) -> bytes:
@@ -212,7 +216,7 @@ async def send(
     Args:
         session: a session from `open_session`.
         method: `GET` or `POST`.
-        url: absolute URL; requests to the URL of a Ray actor go through `ray_actor.send`.
+        url: absolute URL.
         body: JSON, or None.
         headers: HTTP headers in addition to the content type.
 
@@ -223,10 +227,6 @@ async def send(
         ReplyError: the reply is too large, malformed or incomplete.
         SettingsError: the proxy is invalid; see `find_proxy`.
     """
-    if url.startswith(RAY_SCHEME):
-        with import_lock:
-            from rewardstack.transport import ray_actor
-        return await ray_actor.send(method, url, body, headers)
     sent = {"Content-Type": "application/json", **headers} if body is not None else dict(headers)
     address = url.partition("?")[0]
     display, proxy = display_url(address), find_proxy(address)
@@ -257,7 +257,7 @@ def _to_service_error(error: aiohttp.ClientError | OSError, display: str, target
         kind = RefusedError if error.os_error.errno == errno.ECONNREFUSED else UnreachableError
         return kind(f"{display}: {_describe_failure(error, target)}{error.os_error.strerror or error}")
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return UnreachableError(f"{display}: the connection was not accepted within {CONNECT_TIMEOUT:g} s")
+        return UnreachableError(f"{display}: the connection was not accepted within {timing.CONNECT_TIMEOUT:g} s")
     if isinstance(error, aiohttp.ClientPayloadError):
         return ReplyError(f"{display}: the reply is incomplete because the connection was lost")
     return UnreachableError(f"{display}: {error or type(error).__name__}")

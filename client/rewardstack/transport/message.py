@@ -1,15 +1,6 @@
-"""A request to a service, independent of the endpoint that receives it, and the classification of its reply.
+"""A request to a service, independent of the server that receives it, and the typed error for a reply.
 
-A reply is a success, an error to retry (at another endpoint or later), or a final error:
-
-| reply | error | handling by `EndpointPool` |
-| --- | --- | --- |
-| valid 2xx | none | success |
-| no connection, lost connection, no answer | `UnreachableError` | next endpoint; if none is left, wait for recovery |
-| `LIMITING`, `DOWN`, 408, 425 | `OverloadError` | next endpoint; if none is left, retry until the deadline |
-| 500 and other 5xx, invalid 2xx | `ReplyError` | next endpoint; if none is left, a few retries |
-| 401, 403, 404, redirect | `RejectedError`, `is_misplaced` | next endpoint; if none is left, final |
-| other 4xx, quota or budget exhausted | `RejectedError` | final |
+`faults` says what each error means.
 """
 
 from __future__ import annotations
@@ -19,32 +10,50 @@ import html
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rewardstack.core.wire import BUDGET_HEADER
-from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
+from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError
+from rewardstack.transport.faults import OVERLOADED
 
 MAX_MESSAGE = 300
 """Maximum number of characters of a server's error message that are quoted."""
-LIMITING = frozenset({429, 503, 529})
-"""Statuses of a server that is up but overloaded. They lower the endpoint's limit; ten in a row eject the endpoint."""
-DOWN = frozenset({502, 504, *range(520, 525)})
-"""Statuses of a gateway that cannot reach a server; they count toward ejection like a lost connection."""
-REPLICA_STATUSES = frozenset({*range(520, 525), 529})
-"""If our gateway returns one of these statuses, a single replica has failed; another replica may accept the request."""
-OVERLOADED = LIMITING | DOWN | {408, 425}
-"""Statuses of temporary errors (`OverloadError`), which are retried until the deadline."""
 NO_ENDPOINT = "there is no endpoint"
 """Start of the reward server's error message for an unknown path (404); the rest lists the known paths."""
 NO_QUOTA = "insufficient_quota"
 """Error code of an account without quota; retries do not help."""
 
+MAX_BODY = 2**16
+"""Maximum number of bytes of an error that are read."""
+OVERLOAD_STATUS = 529
+"""Status of an `OverloadError` for an overload that a proxy reports with another status."""
+OVERLOAD_CODES = frozenset(
+    {
+        *("overloaded_error", "rate_limit_error", "rate_limit_exceeded", "rate_limit_reached", "engine_overloaded"),
+        *("engine_overloaded_error", "server_overloaded", "service_unavailable", "too_many_requests"),
+        *("throttlingexception", "serviceunavailableexception", "modelnotreadyexception", "throttling"),
+        *("resource_exhausted", "unavailable", "429", "503", "529"),
+    }
+)
+"""Values of an error's `type`, `code` and `status`, in lower case, for an overload, whatever the HTTP status is."""
+OVERLOAD_PHRASES = re.compile(
+    r"overloaded|over capacity|at capacity|capacity exceeded|rate.?limit|too many requests|throttl"
+    r"|high demand|server (?:is )?busy|temporarily unavailable|service unavailable|currently unavailable",
+    re.IGNORECASE,
+)
+"""Phrases of providers and proxies for an overload; read only in errors with a status from 500 or in a 2xx reply."""
+_CODE_NAMES = ("type", "code", "status", "__type", "error_type", "error_code")
+
 Read = Callable[[bytes], Any]
 """Parses a reply's body; raises ReplyError if it is invalid."""
+GATEWAY = "X-Gateway"
+"""Header of all replies through our gateway: how it selects the replica of a request without `REPLICA`."""
+AFFINITY = "X-Prompt-Affinity"
+"""Header that selects the replica if the gateway's balancing is `affinity`."""
 REPLICA = "X-Replica"
-"""Header with a replica number: our gateway sends requests with the same number to the same server."""
+"""Header that selects the replica with any balancing."""
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 Admit = Callable[[], Awaitable[None]]
@@ -95,10 +104,6 @@ class Message(NamedTuple):
         """The message with `probe` as its body, to test whether a server answers; None if there is no `probe`."""
         return None if self.probe is None else self._replace(body=self.probe, admit=None, read=None, probe=None)
 
-    def to_replica(self, number: str) -> Message:
-        """Return the message addressed to a replica behind our gateway; an empty `number` means any replica."""
-        return self._replace(headers={**self.headers, REPLICA: number}) if number else self
-
 
 HEALTH = Message("GET", "/health")
 
@@ -117,11 +122,6 @@ class Reply(NamedTuple):
     status: int
     headers: Mapping[str, str]
     data: bytes
-
-
-def is_down(error: ServiceError) -> bool:
-    """Return whether an error means that the server is down: no connection, no answer, or a status in `DOWN`."""
-    return isinstance(error, UnreachableError) or (isinstance(error, OverloadError) and error.status in DOWN)
 
 
 def get_body(reply: Reply) -> bytes:
@@ -157,17 +157,45 @@ def to_error(reply: Reply) -> ServiceError:
     if reply.status == 404 and complaint.startswith(NO_ENDPOINT):
         complaint = complaint.partition(";")[0]  # without the list of the server's endpoints
     message = f"{reply.url} returned {reply.status}{': ' if complaint else ''}{complaint.rstrip('.')}"
-    status = reply.status
+    status, text = reply.status, reply.data[:MAX_BODY].decode("utf-8", "replace")
     if _is_out_of_quota(record):
-        return RejectedError(message, status, complaint=complaint)
-    if status in OVERLOADED and BUDGET_HEADER not in reply.headers:
-        return OverloadError(message, _read_retry_after(reply.headers.get("Retry-After", "")), status)
+        return RejectedError(message, status, complaint=complaint, text=text)
+    if BUDGET_HEADER not in reply.headers and (status in OVERLOADED or is_overload(status, reply.data)):
+        retry_after = _read_retry_after(reply.headers.get("Retry-After", ""))
+        return OverloadError(message, retry_after, status if status in OVERLOADED else OVERLOAD_STATUS)
     if status < 500 or status == 503:
         field = str(record.get("field") or "") if record else ""
         # A server that names an invalid field has read the request, so other endpoints would reject it, too.
         is_misplaced = (status < 400 or status in (401, 403, 404)) and not field
-        return RejectedError(message, status, is_misplaced=is_misplaced, complaint=complaint, field=field)
+        return RejectedError(message, status, is_misplaced=is_misplaced, complaint=complaint, text=text, field=field)
     return ReplyError(message, status)
+
+
+def is_overload(status: int, data: bytes) -> bool:
+    """Return whether an error means that a server is overloaded, by its type or code, or by its words.
+
+    Args:
+        status: HTTP status of the error.
+        data: body of the error.
+    """
+    if any(code in OVERLOAD_CODES for code in _error_codes(data)):
+        return True
+    return not 300 <= status < 500 and OVERLOAD_PHRASES.search(data[:MAX_BODY].decode("utf-8", "replace")) is not None
+
+
+def _error_codes(data: bytes) -> Iterator[str]:
+    """Yield the types and codes in the JSON of an error, in lower case."""
+    try:
+        values: list[Any] = [json.loads(data)] if len(data) <= MAX_BODY else []
+    except (ValueError, RecursionError):
+        return
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            yield from (str(value[name]).lower() for name in _CODE_NAMES if isinstance(value.get(name), (str, int)))
+            values += [value[name] for name in ("error", "errors") if name in value]
+        elif isinstance(value, list):
+            values += value
 
 
 def _to_invalid_reply_error(reply: Reply, error: ReplyError) -> ServiceError:
@@ -184,6 +212,8 @@ def _to_invalid_reply_error(reply: Reply, error: ReplyError) -> ServiceError:
         if _is_out_of_quota(record):
             complaint = error_message_in(reply.data)
             return RejectedError(f"{reply.url} returned {reply.status}: {complaint}", reply.status, complaint=complaint)
+        if is_overload(reply.status, reply.data):
+            return to_error(reply._replace(status=OVERLOAD_STATUS))
     if reply.data.lstrip()[:1] == b"<":
         title = error_message_in(reply.data)
         return ReplyError(
@@ -201,7 +231,7 @@ def _is_out_of_quota(record: Mapping[str, Any] | None) -> bool:
 
 def _read_object(data: bytes) -> dict[str, Any] | None:
     """Return the JSON object in a body; None if the body is not an object or is larger than 64 KiB."""
-    if data.lstrip()[:1] != b"{" or len(data) > 2**16:
+    if data.lstrip()[:1] != b"{" or len(data) > MAX_BODY:
         return None
     try:
         record = json.loads(data)
@@ -232,8 +262,8 @@ def _page_title(text: str) -> str:
 
 
 def _read_retry_after(value: str) -> float:
-    """Return the seconds in a Retry-After header, which is a number or a date; 0 if it is neither."""
-    if value.isascii() and value.isdigit():
+    """Return the seconds in a Retry-After header, which is a number (with or without a fraction) or a date; else 0."""
+    if re.fullmatch(r"\d{1,9}(?:\.\d{0,9})?", value, re.ASCII):
         return float(value)
     try:
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())

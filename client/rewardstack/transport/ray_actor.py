@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -43,6 +43,14 @@ def check(url: str) -> None:
     if is_actor(url) and find_spec("ray") is None:
         why = f"{VARIABLE} needs Ray, which is not installed; pip install ray, or unset {VARIABLE}"
         raise SettingsError(why, VARIABLE)
+
+
+class ActorService:
+    """Sends requests to Ray actors; see `service.Service`."""
+
+    def send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Coroutine[Any, Any, Reply]:
+        """Send one request; see the function `send`."""
+        return send(method, url, body, headers)
 
 
 async def send(method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:

@@ -1,16 +1,15 @@
-"""Records requests and their replies for `rewardstack explain`."""
+"""Record requests and their replies, instead of sending them or besides: for `rewardstack explain`, and for tests."""
 
 from __future__ import annotations
 
 import time
-from functools import partial
-from typing import Any
+from collections.abc import Mapping
+from urllib.parse import urlsplit
 
-from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.steps import Exchange, exchanges
 from rewardstack.errors import ServiceError
-from rewardstack.transport.endpoint_pool import EndpointPool
-from rewardstack.transport.message import Message
+from rewardstack.transport.message import HEALTH, Reply, to_error
+from rewardstack.transport.service import Service
 
 MAX_BYTES = 2**23
 """Maximum total size of the recorded bodies, in bytes. A limit is needed, because the requests for a judge's votes all
@@ -27,8 +26,6 @@ class Recording:
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._exchanges: list[Exchange] = []
         self._free_bytes = max_bytes
-        self.pool = partial(_RecordedPool, self)
-        """Creates an `EndpointPool` whose exchanges are recorded here."""
 
     def add(self, exchange: Exchange) -> None:
         """Record an exchange, without its bodies if they would exceed the maximum size."""
@@ -54,25 +51,32 @@ class Recording:
         return self._exchanges if part_exchanges is None else part_exchanges
 
 
-class _RecordedPool(EndpointPool):
-    def __init__(self, recording: Recording, *args: Any) -> None:
-        super().__init__(*args)
+class RecordingService:
+    """Records each request, but for probes of a server's health.
+
+    Args:
+        recording: receives the requests.
+        service: sends the requests; None to send nothing.
+        reply: body of all replies if nothing is sent.
+    """
+
+    def __init__(self, recording: Recording, service: Service | None, reply: bytes = b"") -> None:
         self._recording = recording
+        self._service = service
+        self._reply = reply
 
-    async def ask(self, message: Message, deadline: SharedDeadline) -> Any:
-        started, reply, error_message = time.monotonic(), b"", ""
-
-        def read(data: bytes) -> Any:
-            nonlocal reply
-            reply = data
-            return data if message.read is None else message.read(data)
-
+    async def send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+        """Record one request and its reply; see `Service.send`."""
+        started, reply, error = time.monotonic(), Reply(url, 200, {}, self._reply), ""
         try:
-            return await super().ask(message._replace(read=read), deadline)
-        except ServiceError as error:
-            error_message = str(error)
+            if self._service is not None:
+                reply = await self._service.send(method, url, body, headers)
+            error = str(to_error(reply)) if reply.status >= 300 else ""
+            return reply
+        except ServiceError as failure:
+            error = str(failure)
             raise
         finally:
-            elapsed = (time.monotonic() - started) * 1000
-            path = message.path.partition("?")[0]
-            self._recording.add(Exchange(message.method, path, message.body or b"", reply, error_message, elapsed))
+            path, elapsed = urlsplit(url).path, (time.monotonic() - started) * 1000
+            if path != HEALTH.path:
+                self._recording.add(Exchange(method, path, body or b"", b"" if error else reply.data, error, elapsed))

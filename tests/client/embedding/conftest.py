@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rewardstack.transport import endpoint
+from rewardstack.transport import timing
 from tests.support.servers import FaultServer
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
@@ -16,7 +16,7 @@ STAND_IN = Path(__file__).with_name("stand_in.py")
 @pytest.fixture(autouse=True)
 def no_hedges(monkeypatch: pytest.MonkeyPatch) -> None:
     """No request is sent a second time because the machine is slow."""
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 3600.0)
 
 
 @pytest.fixture

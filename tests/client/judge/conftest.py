@@ -12,7 +12,8 @@ import pytest
 
 from rewardstack import Request, client
 from rewardstack.cache import link
-from rewardstack.transport import endpoint
+from rewardstack.transport import timing
+from rewardstack.transport.attempt import LatencyTracker
 from tests.support.clock import Clock
 from tests.support.servers import FaultServer
 
@@ -35,8 +36,8 @@ def judge(one_judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[F
     A request counts as stuck only after a minute, and a judge that is slow is not probed, because on a busy machine,
     hedges and retries would change the number of requests. For the same reason, Redis has a minute to answer.
     """
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 60.0)
-    monkeypatch.setattr(endpoint, "PROBE_AFTER", 3600.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 60.0)
+    monkeypatch.setattr(timing, "PROBE_AFTER", 3600.0)
     monkeypatch.setattr(link, "TIMEOUT", 60.0)
     monkeypatch.setattr(client, "_clients", {})  # a client of an earlier test may know that the judge stalls
     forget(one_judge, monkeypatch)
@@ -58,13 +59,13 @@ class JudgeClock(Clock):
 @pytest.fixture
 def clock(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> JudgeClock:
     """Replace the clock of this process, to let time pass without waiting."""
-    one, record = JudgeClock(monkeypatch), endpoint.LatencyTracker.record_answer
+    one, record = JudgeClock(monkeypatch), LatencyTracker.record_answer
 
-    def count(self: endpoint.LatencyTracker, path: str, sent_at: float) -> None:
+    def count(self: LatencyTracker, path: str, sent_at: float) -> None:
         record(self, path, sent_at)
         one.verdicts += path.endswith("/chat/completions")
 
-    monkeypatch.setattr(endpoint.LatencyTracker, "record_answer", count)
+    monkeypatch.setattr(LatencyTracker, "record_answer", count)
     return one
 
 

@@ -235,13 +235,21 @@ async def change(request: web.Request) -> web.StreamResponse:
     return web.json_response(STATE)
 
 
-async def gateway_health(_: web.Request) -> web.StreamResponse:
-    return web.json_response({"status": "ok"}, status=200 if STATE["is_gateway"] else 404)
-
-
 async def stats(_: web.Request) -> web.StreamResponse:
     seen = {**COUNTS, "requests": len(BODIES), "answered": ANSWERED, "bodies": BODIES, "paths": sorted(PATHS)}
     return web.json_response(seen)
+
+
+def marked(handle: Any) -> Any:
+    """The handler, whose replies come through a gateway if `is_gateway` says so."""
+
+    async def reply(request: web.Request) -> web.StreamResponse:
+        found = await handle(request)
+        if STATE["is_gateway"]:
+            found.headers["X-Gateway"] = "least_conn"
+        return found
+
+    return reply
 
 
 if __name__ == "__main__":
@@ -251,14 +259,13 @@ if __name__ == "__main__":
                 handler
                 for api_path in ("", "/judges/{name}")
                 for handler in (
-                    web.post(f"{api_path}/v1/chat/completions", chat),
-                    web.post(f"{api_path}/tokenize", tokenize),
-                    web.get(f"{api_path}/v1/models", models),
+                    web.post(f"{api_path}/v1/chat/completions", marked(chat)),
+                    web.post(f"{api_path}/tokenize", marked(tokenize)),
+                    web.get(f"{api_path}/v1/models", marked(models)),
                     web.get(f"{api_path}/health", health),
-                    web.get(f"{api_path}/version", version),
+                    web.get(f"{api_path}/version", marked(version)),
                 )
             ),
-            web.get("/gateway/health", gateway_health),
             web.post("/_set", change),
             web.get("/_stats", stats),
         ]

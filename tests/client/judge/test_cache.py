@@ -16,7 +16,7 @@ from rewardstack.scorers.judge.dialect import UNKNOWN
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import read_options
 from rewardstack.scorers.names import JUDGE_OPTIONS
-from rewardstack.transport import discovery
+from rewardstack.transport import timing
 from tests.client.conftest import Script
 from tests.client.judge.conftest import asked, sample
 from tests.support.servers import FaultServer, Redis
@@ -37,6 +37,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "top_p": {"top_p": 0.5},
     "seed": {"seed": 1},
     "max_new_tokens": {"max_new_tokens": 100},
+    "omitted fields": {"omit": ["top_p"]},
     "enable_thinking": {"enable_thinking": True},
     "template": {"prompt_template": "binary"},
     "own template": {"prompt_template": "{CANDIDATE_SOLUTION} REWARD:"},
@@ -67,6 +68,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 UNCHANGED = {
     "model_name": "stands for model",
+    "max_tokens": "stands for max_new_tokens",
     "prompt_template_path": "read into prompt_template",
     "batch_size": "says how many are sent at a time",
     "clip_negative": "for judges by name: tests/client/judge/test_rubric.py",
@@ -119,9 +121,9 @@ def test_what_does_not_count(judge: FaultServer, extra: dict[str, Any]) -> None:
 
 def renew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every call ask the judge again what it serves, and wait for the answer."""
-    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
-    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 60.0)
-    monkeypatch.setattr(discovery, "OPTIONAL_WAIT_SHARE", 0.9)
+    monkeypatch.setattr(timing, "VALID_FOR", -1.0)
+    monkeypatch.setattr(timing, "OPTIONAL_WAIT", 60.0)
+    monkeypatch.setattr(timing, "OPTIONAL_WAIT_SHARE", 0.9)
 
 
 @pytest.mark.parametrize("what", ["root", "revision"])
@@ -161,8 +163,8 @@ def test_run(redis: Redis, judge: FaultServer, run_script: Script, monkeypatch: 
         from rewardstack import Request, score
         from rewardstack.cache import link, writer
         from rewardstack.core import event_loop
-        from rewardstack.transport import endpoint
-        endpoint.MIN_STUCK = link.TIMEOUT = writer.FLUSH_TIMEOUT = event_loop.CLOSING_TIME = 60.0
+        from rewardstack.transport import timing
+        timing.MIN_STUCK = link.TIMEOUT = writer.FLUSH_TIMEOUT = event_loop.CLOSING_TIME = 60.0
         extras = [{"temperature": 0}, {"temperature": 0.5, "seed": 1}, {"temperature": 0.5}]
         samples = [Request("llm_judge_remote", "a", "b", {"problem": "p", **extra}) for extra in extras]
         print([one.cached for one in score(samples)], [one.cached for one in score(samples)])
@@ -210,8 +212,8 @@ def test_keys_stay(monkeypatch: pytest.MonkeyPatch, case: dict[str, Any]) -> Non
 def test_gone_for_long(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A remembered verdict is read long before its deadline while the judge hangs that said long ago what it serves."""
     assert not cached(timeout=3600)
-    monkeypatch.setattr(discovery, "VALID_FOR", -1.0)
-    monkeypatch.setattr(discovery, "OPTIONAL_WAIT", 0.2)  # expires
+    monkeypatch.setattr(timing, "VALID_FOR", -1.0)
+    monkeypatch.setattr(timing, "OPTIONAL_WAIT", 0.2)  # expires
     judge.freeze()
     try:
         assert cached(timeout=3600)

@@ -146,8 +146,8 @@ import logging
 from rewardstack import Request, errors, score
 from rewardstack.cache import link, writer
 from rewardstack.core import event_loop
-from rewardstack.transport import endpoint
-endpoint.MIN_STUCK = 60.0  # no hedges, which spend tokens
+from rewardstack.transport import timing
+timing.MIN_STUCK = 60.0  # no hedges, which spend tokens
 link.TIMEOUT = writer.FLUSH_TIMEOUT = event_loop.CLOSING_TIME = 60.0
 logging.disable()
 request = [Request("llm_judge_remote_test", text, "42", {{"problem": "p", "temperature": 0}}) for text in {texts}]
@@ -204,6 +204,38 @@ async def test_failed_cache_writes_do_not_stop_the_count(redis: Redis) -> None:
     await first.admit()
     with pytest.raises(errors.BudgetError):
         await second.admit()
+    await link.close()
+
+
+@pytest.mark.parametrize("is_granted", [False, True])
+async def test_a_cancelled_request_gives_its_grant_back(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch, is_granted: bool
+) -> None:
+    """A caller that is cancelled before or after Redis replies spends none of the run's requests."""
+    link = ResultCache(Settings.from_env()).link
+    budget, other = Budget(link, "cancelled", 60), Budget(link, "cancelled", 60)
+    execute, callers = link.execute, list[asyncio.Task[None]]()
+
+    async def execute_and_cancel(*arguments: Any) -> Any:
+        result = await execute(*arguments)
+        if is_granted:  # the loop calls this once the waiters have their grants, and before their tasks continue
+            asyncio.get_running_loop().call_soon(callers[0].cancel)
+        else:
+            callers[0].cancel()
+        return result
+
+    budget.set_limits(2, 0)
+    other.set_limits(2, 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(link, "execute", execute_and_cancel)
+        callers += [asyncio.create_task(budget.admit()) for _ in range(2)]
+        assert [True, False] == [
+            isinstance(one, asyncio.CancelledError) for one in await asyncio.gather(*callers, return_exceptions=True)
+        ]
+    await budget.flush()
+    await other.admit()
+    with pytest.raises(errors.BudgetError, match="has used 2 of 2 requests"):
+        await other.admit()
     await link.close()
 
 

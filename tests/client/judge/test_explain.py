@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rewardstack import score
-from rewardstack.transport import reply_faults
+from rewardstack.transport import timing
 from rewardstack.transport.recording import Recording
 from tests.client.judge.conftest import asked, forget, sample
 from tests.client.judge.test_verdict import CASES
@@ -109,7 +109,7 @@ def assert_the_same_as_scoring(judge: FaultServer, case: dict[str, Any]) -> None
     """Explain and score one reply of the judge."""
     template = {"prompt_template": "Rate {CANDIDATE_SOLUTION}\nREWARD: <number>", "score_range": case["range"]}
     extra: dict[str, Any] = {"temperature": 0, **template}
-    judge.set(content=case["text"], finish="length" if case["cut"] else "stop")
+    judge.set(content=case["text"], finish="stop")
     found, [scored] = explained(sample(**extra)), score([sample(**extra, cache_enabled=False)])
     told = named(found.steps, REQUEST)[-1]
     assert found.score is not None
@@ -123,7 +123,7 @@ def assert_the_same_as_scoring(judge: FaultServer, case: dict[str, Any]) -> None
 @pytest.mark.parametrize("raw", ["no JSON", "[]", json.dumps({"choices": [{"message": "x"}]})])
 def test_a_reply_that_is_none(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, raw: str) -> None:
     """A reply that is no chat completion is shown, and leaves the sample without a score."""
-    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.01)
+    monkeypatch.setattr(timing, "RETRY_PAUSE", 0.01)
     judge.set(raw=raw)
     found = explained(sample(temperature=0))
     told = named(found.steps, REQUEST)[-1]

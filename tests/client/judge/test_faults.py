@@ -18,8 +18,7 @@ from rewardstack.errors import ScoringError, SettingsError
 from rewardstack.scorers.judge import calls
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.plan import Plan
-from rewardstack.transport import endpoint, reply_faults
-from rewardstack.transport.endpoint_pool import RETRY_RESERVE, RETRY_SHARE
+from rewardstack.transport import timing
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, forget, sample
 from tests.support.servers import FaultServer, free_port
 from tests.support.snippets import assert_shown, block
@@ -48,7 +47,7 @@ REPLIES: dict[str, tuple[dict[str, Any], str]] = {
     "filtered": ({"content": "", "finish": "content_filter"}, "filtered its reply (finish_reason content_filter)"),
     "filtered in its middle": ({"content": "REWARD: 0.", "finish": "content_filter"}, "filtered its reply"),
     "truncated, as Gemini says it": ({"content": "REWARD: 0.9", "finish": "MAX_TOKENS"}, "truncated at max_new_tokens"),
-    "cut at once": ({"content": "", "finish": "length"}, "truncated before its first word"),
+    "cut at once": ({"content": "", "finish": "length"}, "it was truncated at max_new_tokens"),
     "truncated": ({"content": "The candidate says", "finish": "length"}, "truncated at max_new_tokens"),
     "truncated in the number": ({"content": "REWARD: 0.9", "finish": "length"}, "truncated at max_new_tokens"),
     "no verdict": ({"content": "I like it."}, "no line `REWARD: <number>`"),
@@ -57,7 +56,7 @@ REPLIES: dict[str, tuple[dict[str, Any], str]] = {
     "NaN": ({"content": "REWARD: NaN"}, "has no number"),
     "1e9": ({"content": "REWARD: 1e9"}, "1e9 is not from 0 to 1"),
     "nothing but reasoning": ({"content": "", "reasoning": "REWARD: 1.000"}, "leave enable_thinking out"),
-    "reasoning that was cut": ({"content": "", "reasoning": "Hm", "finish": "length"}, "raise max_new_tokens"),
+    "reasoning that was cut": ({"content": "", "reasoning": "Hm", "finish": "length"}, "its reasoning was truncated"),
     "reasoning without an end": ({"content": "<think>REWARD: 1.000"}, "reasoning does not end"),
 }
 
@@ -66,7 +65,7 @@ def test_replies(
     judge: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, table: Table
 ) -> None:
     """A reply without exactly one verdict is a failure; the log says why, in a line a warning."""
-    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.01)
+    monkeypatch.setattr(timing, "RETRY_PAUSE", 0.01)
     for name, (state, why) in REPLIES.items():
         with table.case(name):
             forget(judge, monkeypatch)
@@ -133,7 +132,7 @@ def test_content_in_parts(judge: FaultServer) -> None:
 
 def test_broken_off_for_good(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no reply is ever whole there is no verdict; a candidate that writes so changes nothing."""
-    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.01)
+    monkeypatch.setattr(timing, "RETRY_PAUSE", 0.01)
     (one,) = score([sample('"finish_reason":"abort"')])
     assert "ok" == one.status
     judge.set(content="REWARD: 0.9", finish="abort")
@@ -151,7 +150,7 @@ def test_fault_while_discovery_is_refreshed(
     judge.set(version=version)
     before = sample(f"before {version} {broken}", temperature=0)  # no other test of this process has it in the cache
     score([before])
-    monkeypatch.setattr("rewardstack.transport.discovery.VALID_FOR", -1.0)
+    monkeypatch.setattr("rewardstack.transport.timing.VALID_FOR", -1.0)
     judge.set(broken=broken)
     score([sample(f"after {version} {broken}", temperature=0)])
     sent = [body for body in asked(judge) if f" {version} {broken}" in body["messages"][-1]["content"]]
@@ -266,8 +265,8 @@ def statuses(scores: list[Score]) -> set[str]:
 @contextmanager
 def two_judges(monkeypatch: pytest.MonkeyPatch, delay: float) -> Iterator[tuple[FaultServer, FaultServer]]:
     """Two replicas of one judge; one that works is not taken for one that hangs, however busy the machine is."""
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 8.0)
-    monkeypatch.setattr(endpoint, "HEALTH_TIMEOUT", 60.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 8.0)
+    monkeypatch.setattr(timing, "HEALTH_TIMEOUT", 60.0)
     both = FaultServer(script=FAKE_JUDGE), FaultServer(script=FAKE_JUDGE)
     for one in both:
         one.set(delay=delay)
@@ -299,7 +298,7 @@ def test_one_of_two_replicas(monkeypatch: pytest.MonkeyPatch, fault: Fault) -> N
         scores = scoring.result()
         assert {"ok"} == statuses(scores)
         answered = first.stats()["answered"]
-        assert sum(answered.values()) - len(answered) <= RETRY_RESERVE + RETRY_SHARE * len(scores)
+        assert sum(answered.values()) - len(answered) <= timing.RETRY_RESERVE + timing.RETRY_SHARE * len(scores)
 
 
 def test_one_dies_then_the_other_freezes_and_thaws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,8 +316,8 @@ def test_one_dies_then_the_other_freezes_and_thaws(monkeypatch: pytest.MonkeyPat
 def test_both_gone_and_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """With nobody there a batch fails in time, with one warning that names each server; later it is scored."""
     ports = free_port(), free_port()
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 60.0)
-    monkeypatch.setattr(endpoint, "LOG_AFTER", 3600.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 60.0)
+    monkeypatch.setattr(timing, "LOG_AFTER", 3600.0)
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", ",".join(f"http://127.0.0.1:{port}" for port in ports))
     monkeypatch.setenv("LLM_JUDGE_SERVER_REFUSED_TIMEOUT", "1")  # expires: nobody listens
     batch = [sample(f"gone {at}") for at in range(200)]
@@ -334,7 +333,7 @@ def test_both_gone_and_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
     try:
         eventually(lambda: {"ok"} == statuses(score([sample("back")])))
         assert {"ok"} == statuses(score(batch))
-        assert 201 <= len(asked(back)) <= 201 * (1 + RETRY_SHARE) + RETRY_RESERVE
+        assert 201 <= len(asked(back)) <= 201 * (1 + timing.RETRY_SHARE) + timing.RETRY_RESERVE
     finally:
         back.kill()
 
@@ -342,7 +341,7 @@ def test_both_gone_and_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
 def test_replica_that_hangs_behind_a_gateway(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that a gateway gave to a replica that hangs are sent once more, long before their time is over."""
     assert {"ok"} == statuses(score([sample(f"behind a gateway {at}") for at in range(39)]))
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 4.0)  # expires
+    monkeypatch.setattr(timing, "MIN_STUCK", 4.0)  # expires
     judge.set(stuck=20)
     assert {"ok"} == statuses(score([sample(f"stuck behind a gateway {at}", timeout=3600) for at in range(21)]))
     assert 80 == len(asked(judge))
@@ -351,9 +350,9 @@ def test_replica_that_hangs_behind_a_gateway(judge: FaultServer, monkeypatch: py
 @pytest.mark.parametrize("is_gateway", [False, True])
 def test_slow_judge_is_not_asked_twice(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, is_gateway: bool) -> None:
     """A judge that takes long for everything, or a little longer for some, is sent nothing twice."""
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 0.8)  # expires, unless the usual latency counts
-    monkeypatch.setattr(endpoint, "STUCK_FACTOR", 20.0)
-    monkeypatch.setattr(endpoint, "FIRST_STUCK", 60.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 0.8)  # expires, unless the usual latency counts
+    monkeypatch.setattr(timing, "STUCK_FACTOR", 20.0)
+    monkeypatch.setattr(timing, "FIRST_STUCK", 60.0)
     judge.set(delay=2.5, is_gateway=is_gateway)
     assert {"ok"} == statuses(score([sample(f"slow {at}") for at in range(20)]))
     judge.set(delays=[0.6] * 10 + [1.04] * 10)
@@ -363,8 +362,8 @@ def test_slow_judge_is_not_asked_twice(judge: FaultServer, monkeypatch: pytest.M
 
 def test_a_much_slower_judge_is_asked_ever_more_rarely(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that takes far longer than all before is sent again after twice, four and eight times as long."""
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 0.2)  # expires
-    monkeypatch.setattr(endpoint, "STUCK_FACTOR", 0.0)  # else a pause of this machine counts as the usual latency
+    monkeypatch.setattr(timing, "MIN_STUCK", 0.2)  # expires
+    monkeypatch.setattr(timing, "STUCK_FACTOR", 0.0)  # else a pause of this machine counts as the usual latency
     judge.set(is_gateway=True)
     assert {"ok"} == statuses(score([sample("quick")]))
     judge.set(delay=3.0, together=2)
@@ -452,7 +451,7 @@ def test_a_silent_judge_is_tried_out_again(
     judge: FaultServer, monkeypatch: pytest.MonkeyPatch, brief_trials: list[str], renewal: float, expected: int
 ) -> None:
     """Where no answer came, what an unknown judge takes is asked again after a while, and not at once."""
-    monkeypatch.setattr(calls, "RENEWAL", renewal)
+    monkeypatch.setattr(timing, "RENEWAL", renewal)
     monkeypatch.setenv("REWARDSTACK_MAX_RETRIES", "0")
     judge.set(status=500)
     for text in ("one", "two"):

@@ -72,18 +72,36 @@ def test_corrected(rate_clock: RateClock) -> None:
     async def run() -> None:
         limit, deadline = RateLimit(0, 100), SharedDeadline(Deadline(10.0))
         first = await limit.admit(1, 100, deadline)
-        limit.correct(first, 1, 40)
+        await limit.admit_attempt(first, deadline)
+        limit.correct(first, 40)
         since = rate_clock.now
         assert (await limit.admit(1, 60, deadline)).at == since
         second = await limit.admit(1, 100, deadline)
         assert second.at == pytest.approx(since + 60)
         rate_clock.now += 60
         await limit.admit(1, 1, deadline)
-        limit.correct(second, 1, 7)
+        limit.correct(second, 7)
         since = rate_clock.now
         assert (await limit.admit(1, 99, deadline)).at == since
 
     asyncio.run(run())
+
+
+def test_attempts(rate_clock: RateClock) -> None:
+    """Requests that are sent again count, and the minute begins when a request is sent."""
+
+    async def run() -> list[float]:
+        limit, deadline, since = RateLimit(3, 0), SharedDeadline(Deadline(10.0)), rate_clock.now
+        first = await limit.admit(1, 0, deadline)
+        rate_clock.now += 20
+        moments = []
+        for _ in range(4):
+            await limit.admit_attempt(first, deadline)
+            moments.append(rate_clock.now - since)
+        second = await limit.admit(1, 0, deadline)
+        return [*moments, second.at - since]
+
+    assert asyncio.run(run()) == pytest.approx([20, 20, 20, 80, 80])
 
 
 @pytest.fixture

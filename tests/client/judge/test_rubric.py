@@ -121,7 +121,6 @@ def test_answers(table: Table) -> None:
     for name, (text, expected) in ANSWERS.items():
         with table.case(name):
             assert parse_answers(text, answers) == expected
-    assert parse_answers("1: yes\n2: n", answers, truncated=True) == {0: 1}
     for text in ("0: yes\n1: no\n2: no", "1: no\n4: yes"):
         with table.case(text), pytest.raises(UnreadableError, match="the criteria are 1 to 3"):
             parse_answers(text, answers)
@@ -193,17 +192,14 @@ def test_incomplete_replies(judge: FaultServer, monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        ({"replies": ["1: yes\n2: no\n3: ye", "1: ye"], "finish": "length"}, "no answer for 1 of 3 criteria: 3"),
-        (
-            {"content": "", "finish": "length"},
-            "criteria: 1, 2, 3; it was truncated before its first word",
-        ),
+        ({"content": "1: yes\n2: no\n3: yes", "finish": "length"}, "it was truncated at max_new_tokens"),
+        ({"content": "", "finish": "length"}, "it was truncated at max_new_tokens"),
         ({"raw": '{"choices": [{"message": {"refusal": "No."}}]}'}, "the judge refused: 'No.'"),
         ({"content": "2: yes"}, "no answer for 1 of 3 criteria: 1"),
     ],
 )
 def test_replies_that_are_cut_or_refused(judge: FaultServer, state: dict[str, Any], why: str) -> None:
-    """A line that a cut may have shortened is no answer; a refusal is none to any criterion."""
+    """A truncated reply has no answer to any criterion, nor has a refusal."""
     judge.set(**state)
     [one] = score([rubric_sample()])
     assert one.status == "failed" and why in one.reason

@@ -179,36 +179,29 @@ def test_rubrics(ask: Ask, table: Table) -> None:
 
 
 def test_cache(ask: Ask, table: Table) -> None:
-    """A deterministic verdict is remembered from the first one on."""
+    """A deterministic verdict is cached; a value of the sample that the server rejects makes the sample unscored."""
     for name in SERVERS:
         with table.case(slug(name)):
             ask(name)
             cold = {"temperature": 0, "seed": 1}
             first, second = (score([sample("the same", **cold)])[0] for _ in range(2))
+            if name in ("openai, a model that thinks", "mistral"):
+                assert "unscored" == first.status and "the judge rejects the value" in first.reason
+                continue
             assert ("ok", False) == (first.status, first.cached)
             assert second.cached
 
 
 @each(["openai, a model that thinks"])
-def test_temperature_that_is_not_taken(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A verdict at temperature 0 is no deterministic one where the server takes no temperature."""
-    first, second = (score([sample("the same", temperature=0)])[0] for _ in range(2))
-    assert [False, True] == [first.cached, second.cached]
-    monkeypatch.setenv("REWARDSTACK_RUN_ID", "another run")
-    assert not score([sample("the same", temperature=0)])[0].cached
+def test_temperature_that_is_not_taken(judge: StrictJudge) -> None:
+    """Verdicts are not cached where the server demands another temperature, and a sample's own is not replaced."""
+    first, second = (score([sample("the same")])[0] for _ in range(2))
+    assert [("ok", False)] * 2 == [(one.status, one.cached) for one in (first, second)]
     last = judge.bodies()[-1]
-    assert 512 + 4096 == last["max_completion_tokens"] and "temperature" not in last
-
-
-@each(["openai, a model that thinks"])
-def test_temperatures(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes temperature 1 alone is found out before a batch with others, whose keys hold what is really sent."""
-    batch = [sample("hot", temperature=1), *(sample(f"cold {number}", temperature=0) for number in range(32))]
-    score(batch)
-    assert judge.refused() <= 8
-    assert all(one.cached for one in score(batch))
-    monkeypatch.setenv("REWARDSTACK_RUN_ID", "another run")
-    assert not score([sample("cold 1", temperature=0)])[0].cached
+    assert (1, 512 + 4096) == (last["temperature"], last["max_completion_tokens"]) and "top_p" not in last
+    cold, hot = score([sample("cold", temperature=0), sample("hot", temperature=1)])
+    assert ("unscored", "ok") == (cold.status, hot.status)
+    assert "extra_info.temperature: the judge rejects the value 0" in cold.reason
 
 
 @pytest.mark.usefixtures("needs_process")
@@ -325,8 +318,9 @@ def test_unsupported_fields_are_logged_once(judge: StrictJudge, caplog: pytest.L
     with caplog.at_level(logging.WARNING):
         score([sample(str(number)) for number in range(8)])
         score([sample("more")])
-    lines = [record.getMessage() for record in caplog.records if "now omitted" in record.getMessage()]
-    assert 1 == len(lines) and "small does not support chat_template_kwargs" in lines[0]
+    lines = [record.getMessage() for record in caplog.records if "now leave it out" in record.getMessage()]
+    assert 1 == len(lines) and "small rejects chat_template_kwargs" in lines[0]
+    assert 'set options.omit = ["chat_template_kwargs"] in the judge' in lines[0]
 
 
 def test_cases_are_complete() -> None:

@@ -22,16 +22,14 @@ def test_readable(table: Table) -> None:
     """The verdict is the number, as a share of the template's scale."""
     for case in (case for case in CASES if "value" in case):
         with table.case(case["name"]):
-            assert case["value"] == pytest.approx(
-                parse_verdict(case["text"], Scale(*case["range"]), truncated=case["cut"])
-            )
+            assert case["value"] == pytest.approx(parse_verdict(case["text"], Scale(*case["range"])))
 
 
 def test_unreadable(table: Table) -> None:
     """What is not exactly one number within the scale is no verdict, and the error says why."""
     for case in (case for case in CASES if "why" in case):
         with table.case(case["name"]), pytest.raises(UnreadableError, match=f"^{UNREADABLE}: .*{case['why']}"):
-            parse_verdict(case["text"], Scale(*case["range"]), truncated=case["cut"])
+            parse_verdict(case["text"], Scale(*case["range"]))
 
 
 def planted(seed: int) -> str:

@@ -18,7 +18,7 @@ from rewardstack.routing.routes import RouteTable
 from rewardstack.routing.syntax import definition, reward_model_route
 from rewardstack.scorers.service_health import service_health
 from rewardstack.settings import DEFAULTS, Settings
-from rewardstack.transport import endpoint
+from rewardstack.transport import timing
 from tests.client.check_command import check
 from tests.rules.conftest import running
 from tests.support.explaining import explained
@@ -45,7 +45,7 @@ def server(one_server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultSer
 
     However slow the machine, no request is sent a second time.
     """
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 3600.0)
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(client, "_registered", {})

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from rewardstack.transport import endpoint
+from rewardstack.transport import timing
 
 
 @pytest.fixture(autouse=True)
 def no_hedges(monkeypatch: pytest.MonkeyPatch) -> None:
     """No request is sent a second time because the machine is slow."""
-    monkeypatch.setattr(endpoint, "MIN_STUCK", 3600.0)
+    monkeypatch.setattr(timing, "MIN_STUCK", 3600.0)
 
 
 def loaded(monkeypatch: pytest.MonkeyPatch, name: str, stand_ins: Mapping[str, Mapping[str, Any]]) -> Any:

@@ -21,7 +21,7 @@ from rewardstack.trainers import areal, openrlhf, slime, verifiers, verl
 from rewardstack.trainers.columns import Columns
 from rewardstack.trainers.ms_swift import reward as swift_reward
 from rewardstack.trainers.trl import reward_func
-from rewardstack.transport import reply_faults
+from rewardstack.transport import timing
 from tests.cli.scripted_server import Answer, scripted_server
 from tests.support.servers import FaultServer, free_port
 from tests.support.table import Table
@@ -131,7 +131,7 @@ def test_every_integration(
 
 def test_align_anything(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Align-Anything's client, which reads numbers alone, refuses a reply with one that is not finite."""
-    monkeypatch.setattr(reply_faults, "RETRY_PAUSE", 0.01)
+    monkeypatch.setattr(timing, "RETRY_PAUSE", 0.01)
     for reply in (b'{"rewards": [NaN]}', b'{"rewards": [1e999]}', b'{"rewards": ["nan"]}', b'{"rewards": [null]}'):
         with table.case(reply.decode()), scripted_server(Answer(reply)) as server:
             check(partial(RemoteRewardModel(f"{server.url}/get_reward").score, ["p"], ["#### 1"]))

@@ -125,8 +125,11 @@ def parse_vectors(path: ApiPath, reply: bytes, count: int) -> list[Vector | Repl
     try:
         parsed: Any = json.loads(reply)
         rows = parsed if path == EMBED else _ordered_rows(parsed["data"])
-        vectors: NDArray[Any] = np.asarray(rows, dtype=np.float64)
-    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
+        vectors: NDArray[Any] = np.asarray(rows)
+        if vectors.dtype.kind not in "fiuO":  # an object array has null
+            raise ValueError("not numbers")
+        vectors = vectors.astype(np.float64)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ReplyError(f"{path}: the reply is not a list of vectors of the same length") from error
     if vectors.ndim != 2 or vectors.shape[0] != count or not vectors.shape[1]:
         raise ReplyError(f"{path}: the reply has the shape {vectors.shape} for {count} texts")
@@ -137,12 +140,11 @@ def parse_vectors(path: ApiPath, reply: bytes, count: int) -> list[Vector | Repl
 
 
 def _ordered_rows(data: Sequence[Mapping[str, Any]]) -> list[Any]:
-    rows: list[Any] = [None] * len(data)
-    for entry in data:
-        if entry["index"] < 0:
-            raise IndexError("negative index")
-        rows[entry["index"]] = entry["embedding"]
-    return rows
+    """Return the vectors by their `index`; by their position if no vector has an index."""
+    if all(entry.get("index") is None for entry in data):
+        return [entry["embedding"] for entry in data]
+    rows = {entry["index"]: entry["embedding"] for entry in data}
+    return [rows[index] for index in range(len(data))]
 
 
 def _parse_object(reply: bytes) -> dict[str, Any]:

@@ -30,8 +30,8 @@ from rewardstack.scorers.embedding.protocol import (
 )
 from rewardstack.scorers.embedding.similarity import Vector
 from rewardstack.transport.discovery import Discovery
-from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.message import Message
+from rewardstack.transport.servers import Servers
 
 TEXT_REFUSED = (400, 413, 422)
 """HTTP statuses for a request with a text that is too long, or with too many texts."""
@@ -55,16 +55,14 @@ class Server:
         meter: counts the usage of requests for vectors.
     """
 
-    def __init__(
-        self, pool: EndpointPool, with_key_hint: Callable[[RejectedError], RejectedError], meter: Meter
-    ) -> None:
+    def __init__(self, pool: Servers, with_key_hint: Callable[[RejectedError], RejectedError], meter: Meter) -> None:
         self._pool = pool
         self._with_key_hint = with_key_hint
         self._meter = meter
         self._path = EMBED
         self._info = UNKNOWN
         self._has_info = False
-        self._discovery: Discovery[EndpointPool, ServerInfo] = Discovery()
+        self._discovery: Discovery[Servers, ServerInfo] = Discovery()
 
     async def info(self, deadline: SharedDeadline, wait: float = math.inf) -> ServerInfo:
         """Return what the server reports about itself; `UNKNOWN` if it reports nothing.

@@ -40,7 +40,7 @@ class Api:
         self._query = query_string(settings)
 
     def ask(self, destination: Destination, message: Message, deadline: SharedDeadline) -> Coroutine[Any, Any, Any]:
-        """Return a coroutine that sends a request to a judge and returns the result; see `EndpointPool.ask`.
+        """Return a coroutine that sends a request to a judge and returns the result; see `Servers.ask`.
 
         Args:
             destination: the judge's servers and key.

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.event_loop import run_with_timeout
+from rewardstack.core.fields import field_error
 from rewardstack.core.lru import LruCache
 from rewardstack.core.votes import agreement, combine
 from rewardstack.errors import RejectedError, RequestError, ServiceError
@@ -21,14 +22,17 @@ from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.api import Api, api_path
 from rewardstack.scorers.judge.conversation import ShownParts
+from rewardstack.scorers.judge.dialect import LIMIT_FIELDS, Value
 from rewardstack.scorers.judge.labels import LabelTokens
 from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.options import Options
 from rewardstack.scorers.judge.plan import Plan
+from rewardstack.scorers.judge.rejected_fields import is_too_long, is_unfinished, names_other_limit, rejected_fields
 from rewardstack.scorers.judge.reply import (
     Choice,
     NoProbabilitiesError,
-    is_truncated,
+    check_complete,
+    is_complete,
     parse_label_verdict,
     parse_text_verdict,
     parse_top_verdict,
@@ -37,8 +41,9 @@ from rewardstack.scorers.judge.reply import (
 )
 from rewardstack.scorers.judge.request import CHAT, make_frame, with_reminder
 from rewardstack.scorers.judge.rubric import Answers, Rubric, parse_answers, parse_grades, rubric_verdict
-from rewardstack.scorers.judge.verdict import UNREADABLE, UnreadableError, Verdict
-from rewardstack.transport.discovery import MAX_SERVERS, RENEWAL
+from rewardstack.scorers.judge.verdict import UNREADABLE, IncompleteError, UnreadableError, Verdict
+from rewardstack.transport import timing
+from rewardstack.transport.discovery import MAX_SERVERS
 from rewardstack.transport.message import Message
 
 TRIAL_MESSAGE = "This is a test of the interface, with nothing to judge. Give the lowest verdict."
@@ -47,6 +52,8 @@ TRIAL_SHARE = 0.15
 """Maximum share of the caller's remaining time that a trial request may take."""
 TRIAL_TOKENS = 16
 """Maximum length of the reply to a trial request, in tokens. A few suffice: servers reject fields before generating."""
+LIMIT_FACTOR = 4
+"""Factor of `max_new_tokens` in the second request after a reply that was truncated."""
 NO_TRIAL = math.inf
 """Time of the next trial request for fields that a judge is known to accept: never."""
 
@@ -108,16 +115,19 @@ class Calls:
         async with lock:
             if time.monotonic() < (self._next_trial.get(key) or 0.0):
                 return
-            self._next_trial.put(key, time.monotonic() + RENEWAL)
+            self._next_trial.put(key, time.monotonic() + timing.RENEWAL)
             short_options = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
             try:
-                with suppress(NoLogprobsError):  # the judge accepts the fields, even if it returns no probabilities
+                # The judge accepts the fields, even if its short reply is unreadable or has no probabilities. If it
+                # rejects a value that the sample sets, other samples may have other values.
+                with suppress(RequestError, UnreadableError):
                     trial = plan._replace(options=short_options, meter=None, shown=ShownParts("", ""))
                     await self._ask(trial, model, TRIAL_MESSAGE, deadline, answers=plan.valid_answers(plan.chunks[0]))
             except RejectedError as error:
                 if error.status not in (400, 422):
                     raise
-            self._next_trial.put(_trial_key(plan, self._models.choose(model.name, plan.destination)), NO_TRIAL)
+            corrected = self._models.choose(model.name, plan.destination, plan.options.omit)
+            self._next_trial.put(_trial_key(plan, corrected), NO_TRIAL)
 
     def verdict(
         self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline
@@ -190,11 +200,10 @@ class Calls:
         def read(plan: Plan, reply: Choice, answers: Answers) -> list[float]:
             positions, why = unanswered(), ""
             try:
-                text = read_text(reply, thinking=plan.options.enable_thinking)
-                shares.update(
-                    (positions[index], share)
-                    for index, share in parse_answers(text, answers, truncated=is_truncated(reply)).items()
-                )
+                new_shares = parse_answers(read_text(reply), answers)
+                shares.update((positions[index], share) for index, share in new_shares.items())
+            except IncompleteError:
+                raise
             except UnreadableError as error:
                 why = f"; {str(error).removeprefix(f'{UNREADABLE}: ')}"
             if left := unanswered():
@@ -231,18 +240,51 @@ class Calls:
             ServiceError: the judge did not answer.
         """
         user, answers = question(plan, reference)
-        reply, model = await self._ask(plan, model, user, deadline, vote, answers)
         try:
+            reply, model = await self._ask(plan, model, user, deadline, vote, answers)
             return read(plan, reply, answers)
         except UnreadableError as error:
             log.debug("asking the judge once more: %s", error)
+            unreadable = error
         user, answers = question(plan, reference)
+        return read(plan, await self._ask_again(plan, model, user, deadline, vote, answers, unreadable), answers)
+
+    async def _ask_again(
+        self,
+        plan: Plan,
+        model: Model,
+        user: str,
+        deadline: SharedDeadline,
+        vote: int,
+        answers: Answers,
+        unreadable: UnreadableError,
+    ) -> Choice:
+        """Ask with a reminder after an unreadable reply, and for more tokens if it was truncated; return the reply.
+
+        Raises:
+            UnreadableError: `unreadable`, because the judge rejects more tokens.
+            ServiceError: the judge did not answer.
+        """
+        is_truncated = isinstance(unreadable, IncompleteError) and unreadable.is_truncated
+        if is_truncated:
+            _warn_of_truncation(model.name, plan.options.max_new_tokens)
         user = with_reminder(user, plan.options, model.dialect, answers)
-        reply, model = await self._ask(plan, model, user, deadline, vote, answers)
-        return read(plan, reply, answers)
+        factor = LIMIT_FACTOR if is_truncated else 1
+        try:
+            reply, _ = await self._ask(plan, model, user, deadline, vote, answers, factor)
+        except RejectedError as error:
+            raise unreadable if is_truncated else error from error
+        return reply
 
     async def _ask(
-        self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0, answers: Answers = ()
+        self,
+        plan: Plan,
+        model: Model,
+        user: str,
+        deadline: SharedDeadline,
+        vote: int = 0,
+        answers: Answers = (),
+        limit_factor: int = 1,
     ) -> tuple[Choice, Model]:
         """Send a request; after each rejection of fields, send it again without these fields.
 
@@ -250,23 +292,54 @@ class Calls:
             The reply, and the model with the dialect that the judge accepts.
 
         Raises:
-            RequestError: the judge does not support this kind of verdict or these labels.
+            RequestError: the judge does not support this kind of verdict, these labels, or a value of the sample.
+            IncompleteError: the judge reports that it could not finish its reply.
             ServiceError: there is no reply.
         """
         while True:
+            _check_own_values(plan, model)
             ids = await self._label_ids(plan, model, deadline) if plan.options.labels else ()
-            request = make_frame(plan.options, model.name, vote, ids, model.dialect, answers)
+            request = make_frame(plan.options, model.name, vote, ids, model.dialect, answers, limit_factor)
             try:
                 reply = await self._request_completion(plan, request.body(user, plan.shown.images), deadline)
             except RejectedError as error:
-                corrected_model = self._models.record_rejection(error, plan.destination, model, request.fields)
-                if corrected_model == model:
-                    raise
-                model = corrected_model
+                if is_unfinished(error, plan.texts(user)):
+                    raise IncompleteError(str(error), is_truncated="limit was reached" in error.text) from error
+                rejected = rejected_fields(error, request.fields, plan.texts(user))
+                if limit_factor > 1:
+                    rejected = {field: value for field, value in rejected.items() if field not in LIMIT_FIELDS}
+                model = self._correct(error, plan, model, rejected)
             else:
                 if model.dialect.is_guessed:
                     self._next_trial.put(_trial_key(plan, model), NO_TRIAL)
                 return reply, model
+
+    def _correct(self, error: RejectedError, plan: Plan, model: Model, rejected: Mapping[str, Value]) -> Model:
+        """Return the model with a dialect without the rejected fields, except those whose value the sample sets.
+
+        Raises:
+            RequestError: the judge rejects only values of the sample.
+            RejectedError: the judge rejects no field.
+        """
+        own = plan.own_fields.keys() - (LIMIT_FIELDS if names_other_limit(error) else ())
+        others = {field: value for field, value in rejected.items() if field not in own}
+        if others:
+            return self._models.record_rejection(error, plan.destination, model, others, plan.options.omit)
+        if rejected:
+            raise _own_value_error(*plan.own_fields[next(iter(rejected))], str(error))
+        raise error
+
+    async def is_too_long(self, plan: Plan, model: Model, deadline: SharedDeadline) -> bool:
+        """Return whether the plan's prompt is longer than the judge's context, which a request for few tokens tests."""
+        options = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
+        user = plan.user_message(plan.references[0])
+        try:
+            await self._ask(plan._replace(options=options), model, user, deadline, answers=plan.valid_answers())
+        except RejectedError as error:
+            return is_too_long(error, plan.texts(user))
+        except (ServiceError, RequestError):
+            return False
+        return False
 
     async def _label_ids(self, plan: Plan, model: Model, deadline: SharedDeadline) -> tuple[int, ...]:
         """Return the IDs of the label tokens; empty if the dialect reads the most likely tokens instead."""
@@ -297,7 +370,11 @@ class Calls:
             ServiceError, RequestError: as `verdict` does.
         """
         options = plan.options
-        reply, model = await self._ask(plan, model, plan.user_message(reference, plan.rubric), deadline)
+        user = plan.user_message(reference, plan.rubric)
+        reply, model = await self._ask(plan, model, user, deadline)
+        if not is_complete(reply, is_label=True):
+            reply, model = await self._ask(plan, model, user, deadline)
+        check_complete(reply, is_label=True)
         names, values = zip(*options.labels, strict=True)
         try:
             if model.dialect.label_lookup == "top":
@@ -313,13 +390,39 @@ class Calls:
         return Verdict(value, label_mass=mass)
 
 
+def _check_own_values(plan: Plan, model: Model) -> None:
+    """Raise RequestError if the judge is known to reject a value that the sample sets."""
+    values = dict(model.dialect.values)
+    for field, (option, value) in plan.own_fields.items():
+        if field in plan.options.omit or (field in LIMIT_FIELDS and model.dialect.limit_field):
+            continue
+        if field in values and values[field] != value:
+            demand = "no value" if values[field] is None else f"only {values[field]}"
+            raise _own_value_error(option, value, f"{model.name} accepts {demand}")
+
+
+def _own_value_error(option: str, value: Any, why: str) -> RequestError:
+    return field_error(option, f"the judge rejects the value {value}; leave it out, or set another one ({why})")
+
+
+@lru_cache
+def _warn_of_truncation(model: str, limit: int) -> None:
+    log.warning(
+        "replies of %s are truncated at max_new_tokens = %d; they are requested once more with up to %d times as many "
+        "tokens, which takes time; raise max_new_tokens",
+        model,
+        limit,
+        LIMIT_FACTOR,
+    )
+
+
 def _text_question(plan: Plan, reference: str) -> tuple[str, Answers]:
     return plan.user_message(reference, plan.rubric), ()
 
 
 def _read_text_verdict(plan: Plan, reply: Choice, _: Answers) -> Verdict:
     options = plan.options
-    return Verdict(parse_text_verdict(reply, options.template.scale, thinking=options.enable_thinking))
+    return Verdict(parse_text_verdict(reply, options.template.scale))
 
 
 def _grades_question(plan: Plan, reference: str) -> tuple[str, Answers]:
@@ -327,8 +430,7 @@ def _grades_question(plan: Plan, reference: str) -> tuple[str, Answers]:
 
 
 def _read_grades(plan: Plan, reply: Choice, answers: Answers) -> list[float]:
-    text = read_text(reply, thinking=plan.options.enable_thinking)
-    return parse_grades(text, len(answers), truncated=is_truncated(reply))
+    return parse_grades(read_text(reply), len(answers))
 
 
 def _read_and_count(meter: Meter, data: bytes) -> Choice:
@@ -352,7 +454,7 @@ def _field_key(options: Options, model: Model, answers: Answers) -> tuple[Hashab
     """
     fields = make_frame(options, model.name, dialect=model.dialect, answers=answers).fields
     uses_ones = "temperature" in fields and options.temperature == 1, "top_p" in fields and options.top_p == 1
-    return bool(options.labels), fields, uses_ones
+    return bool(options.labels), frozenset(fields), uses_ones
 
 
 class NoLogprobsError(RequestError):

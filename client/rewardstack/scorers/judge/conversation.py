@@ -16,7 +16,7 @@ from rewardstack.core.json_types import is_list, plain
 from rewardstack.core.messages import TEXTS, Chat, is_conversation, last_message, to_chat
 from rewardstack.score import Item
 from rewardstack.scorers.judge.fences import Fenced, fence
-from rewardstack.scorers.judge.images import IMAGE_MARK, IMAGES, ImageReader
+from rewardstack.scorers.judge.images import IMAGE_MARK, IMAGES, ImageReader, check_media
 from rewardstack_verifier.transcript import ASSISTANT, REASONING, TOOL, Transcript, without_reasoning
 
 View = Literal["last_reply", "full_trace"]
@@ -48,6 +48,15 @@ class Turn(NamedTuple):
         """Whether the policy wrote the turn."""
         return self.role in (ASSISTANT, REASONING)
 
+    def shorten(self, limits: Mapping[str, int]) -> Turn:
+        """Return the turn without the middle of its text if it is longer than the limit for its role."""
+        limit = limits.get(self.role, len(self.text))
+        if len(self.text) <= limit:
+            return self
+        half = limit // 2
+        mark = f"\n[… {len(self.text) - 2 * half:,} characters left out …]\n"
+        return self._replace(text=self.text[:half] + mark + self.text[-half:])
+
 
 Turns = tuple[Turn, ...]
 
@@ -77,6 +86,29 @@ class ShownParts(NamedTuple):
         return {**turns, **({IMAGES: list(self.images)} if self.images else {})}
 
     @property
+    def policy_words(self) -> ShownParts:
+        """What the policy wrote in the response, without the task and other speakers' turns."""
+        own = tuple(turn for turn in self.trace if turn.is_policy)
+        return ShownParts("", _fence_turns(own, "candidate") if self.trace else self.candidate)
+
+    def shorten(self, limits: Mapping[str, int]) -> ShownParts:
+        """Return the parts with shorter turns.
+
+        Args:
+            limits: maximum number of characters of a turn by its role. The last turn of a user in the task is the
+                problem, and is never shortened.
+        """
+        last = max((index for index, turn in enumerate(self.task) if turn.role == "user"), default=-1)
+        task = tuple(turn if index == last else turn.shorten(limits) for index, turn in enumerate(self.task))
+        trace = tuple(turn.shorten(limits) for turn in self.trace)
+        return self._replace(
+            problem=_fence_turns(task, "problem") if task else self.problem,
+            candidate=_fence_turns(trace, "candidate") if trace else self.candidate,
+            task=task,
+            trace=trace,
+        )
+
+    @property
     def last_reply(self) -> str:
         """The last reply as the judge sees it; empty if `trace` ends with a turn that the policy did not write."""
         if not self.trace:
@@ -96,6 +128,7 @@ def read_shown_parts(item: Item, view: View, *, hide: bool, allow_urls: bool) ->
     Raises:
         RequestError: the task, the messages or an image cannot be read; the error names the field.
     """
+    check_media(item.extra)
     problem, task = read_task(item.extra, hide=hide)
     is_needed = view == "full_trace" or not (problem or task)
     messages = _parse_turns(item.extra.get(MESSAGES), MESSAGES, hide=hide) if is_needed else ()
@@ -199,7 +232,9 @@ def _part_text(part: Any) -> str:
 
 def _is_marked(part: Any) -> bool:
     """Return whether a message part is not a text, so that `ImageReader` has to show or refuse it."""
-    return not isinstance(part, str) and not (isinstance(part, dict) and part.get("type", "text") in TEXTS)
+    if not isinstance(part, dict):
+        return not isinstance(part, str)
+    return part.get("type") not in TEXTS and ("type" in part or "text" not in part)
 
 
 def _format_reasoning(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 ReplyConstraint = Literal["structured_outputs", "guided_regex", "regex", "regex_format", "json_schema", ""]
 LabelLookup = Literal["ids", "top", ""]
-ThinkingField = Literal["chat_template_kwargs", "reasoning_effort", ""]
+ThinkingField = Literal["chat_template_kwargs", "enable_thinking", "reasoning_effort", ""]
 
 TOP_LOGPROBS = 20
 """Number of most likely tokens to request, unless a server rejects this number."""
@@ -25,106 +25,122 @@ STRUCTURED_OUTPUTS_VERSION = (0, 11)
 """First vLLM version with the field `structured_outputs`; older versions have `guided_regex`."""
 
 
+Value = float | bool | None
+"""What a server demands for a field; None if the field is omitted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """The optional fields of requests to a judge.
 
+    What a request sends depends on the fields in `values` only, and not on the order in which a server rejected them.
+
     Args:
-        constraint: how a request constrains the reply's form. `structured_outputs`, `guided_regex` and `regex` are the
-            request fields with these names. `regex_format` is a `response_format` with a regular expression, and
-            `json_schema` is a `response_format` with a JSON schema. Empty for no constraint.
-        label_lookup: whether label probabilities are read by token ID (`ids`) or from the most likely tokens (`top`);
-            empty if the server does not return probabilities.
-        top_logprobs: number of most likely tokens to request.
-        thinking_field: field that turns reasoning on or off; empty for none.
-        has_thinking_budget: whether to send `thinking_token_budget` when reasoning is on.
-        starts_reply: whether requests for labels include the start of the reply (`continue_final_message`).
-        limit_field: field that limits the tokens of the reply.
-        omitted_fields: sampling fields to omit, sorted.
+        constraints: how a request may constrain the reply's form, the best way first; see `constraint`.
+        labels: how label probabilities may be read, the best way first; see `label_lookup`.
+        most_likely: number of most likely tokens to request.
+        thinking: field that turns reasoning on or off; empty for none.
+        budgets_thinking: whether the server supports `thinking_token_budget`.
+        continues_reply: whether the server supports `continue_final_message`.
+        values: the fields that a server rejected or that the configuration omits, sorted, with the values to send
+            instead; None to omit the field.
         is_guessed: whether the dialect is a guess; if so, a trial request tests the fields before samples are sent.
     """
 
-    constraint: ReplyConstraint = "structured_outputs"
-    label_lookup: LabelLookup = "ids"
-    top_logprobs: int = TOP_LOGPROBS
-    thinking_field: ThinkingField = "chat_template_kwargs"
-    has_thinking_budget: bool = True
-    starts_reply: bool = False
-    limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    omitted_fields: tuple[str, ...] = ()
+    constraints: tuple[ReplyConstraint, ...] = ("structured_outputs", "json_schema")
+    labels: tuple[LabelLookup, ...] = ("ids", "top")
+    most_likely: int = TOP_LOGPROBS
+    thinking: ThinkingField = "chat_template_kwargs"
+    budgets_thinking: bool = True
+    continues_reply: bool = False
+    values: tuple[tuple[str, Value], ...] = ()
     is_guessed: bool = False
 
-    def omit(self, field: str) -> Dialect:
-        """Return the dialect without a rejected field, or with an alternative to the field.
+    def omit(self, field: str, value: Value = None) -> Dialect:
+        """Return the dialect without a rejected field, with the value that the server demands, or with another field.
 
-        The dialect is unchanged if it does not use the field.
+        Args:
+            field: a field that was sent.
+            value: the value that the server demands; None to omit the field.
         """
-        if field in _CONSTRAINT_FIELDS:
-            return (
-                replace(self, constraint=_WEAKER_CONSTRAINT[self.constraint])
-                if _CONSTRAINT_FIELD[self.constraint] == field
-                else self
-            )
-        if field == "max_tokens":
-            return replace(self, limit_field="max_completion_tokens")
-        if field == self.thinking_field:
-            return replace(self, thinking_field="")
-        if field == "thinking_token_budget":
-            return replace(self, has_thinking_budget=False)
-        if field in ("continue_final_message", "add_generation_prompt"):
-            return replace(self, starts_reply=False)
-        if field in ("logprob_token_ids", "return_tokens_as_token_ids"):
-            return replace(self, label_lookup="top") if self.label_lookup == "ids" else self
-        if field == "top_logprobs" and self.top_logprobs > REDUCED_TOP_LOGPROBS:
-            return replace(self, top_logprobs=REDUCED_TOP_LOGPROBS)
-        if field in ("logprobs", "top_logprobs"):
-            return replace(self, label_lookup="")
-        if field in ("temperature", "top_p", "seed"):
-            return replace(self, omitted_fields=tuple(sorted({*self.omitted_fields, field})))
-        return self
+        changes = {field: value}
+        if field in ("logprobs", "top_logprobs") and self.top_logprobs > REDUCED_TOP_LOGPROBS:
+            changes = {"top_logprobs": REDUCED_TOP_LOGPROBS}
+        elif field == "chat_template_kwargs" and value is not None:
+            changes = {field: None, "enable_thinking": value}
+        return replace(self, values=tuple(sorted({**dict(self.values), **changes}.items())))
+
+    def has(self, *fields: str) -> bool:
+        """Return whether none of these fields is omitted."""
+        return not any((field, None) in self.values for field in fields)
+
+    @property
+    def constraint(self) -> ReplyConstraint:
+        """How a request constrains the reply's form.
+
+        `structured_outputs`, `guided_regex` and `regex` are the request fields with these names. `regex_format` is a
+        `response_format` with a regular expression, and `json_schema` is a `response_format` with a JSON schema. Empty
+        for no constraint.
+        """
+        return next((one for one in self.constraints if self.has(_FORMATS.get(one, one))), "")
+
+    @property
+    def label_lookup(self) -> LabelLookup:
+        """Whether label probabilities are read by token ID (`ids`) or from the most likely tokens (`top`).
+
+        Empty if the server does not return probabilities.
+        """
+        return next((one for one in self.labels if self.has(*LOOKUP_FIELDS[one])), "")
+
+    @property
+    def top_logprobs(self) -> int:
+        """Number of most likely tokens to request."""
+        return int(dict(self.values).get("top_logprobs", self.most_likely) or 0)
+
+    @property
+    def thinking_field(self) -> ThinkingField:
+        """Field that turns reasoning on or off; empty for none."""
+        if "enable_thinking" in dict(self.values) and self.has("enable_thinking"):
+            return "enable_thinking"
+        return self.thinking if self.has(self.thinking) else ""
+
+    @property
+    def has_thinking_budget(self) -> bool:
+        """Whether to send `thinking_token_budget` when reasoning is on."""
+        return self.budgets_thinking and self.has("thinking_token_budget")
+
+    @property
+    def starts_reply(self) -> bool:
+        """Whether requests for labels include the start of the reply (`continue_final_message`)."""
+        return self.continues_reply and self.has("continue_final_message", "add_generation_prompt")
+
+    @property
+    def limit_field(self) -> str:
+        """Field that limits the tokens of the reply; empty for none."""
+        return next(filter(self.has, LIMIT_FIELDS), "")
 
 
-_WEAKER_CONSTRAINT: Mapping[ReplyConstraint, ReplyConstraint] = {
-    "structured_outputs": "json_schema",
-    "guided_regex": "json_schema",
-    "regex": "json_schema",
-    "regex_format": "",
-    "json_schema": "",
-    "": "",
+LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
+LOOKUP_FIELDS: Mapping[LabelLookup, tuple[str, ...]] = {
+    "ids": ("logprobs", "logprob_token_ids", "return_tokens_as_token_ids"),
+    "top": ("logprobs", "top_logprobs"),
 }
-"""Maps each constraint to its replacement if the server rejects the constraint's field; empty for no constraint."""
-_CONSTRAINT_FIELD: Mapping[ReplyConstraint, str] = {
-    "structured_outputs": "structured_outputs",
-    "guided_regex": "guided_regex",
-    "regex": "regex",
-    "regex_format": "response_format",
-    "json_schema": "response_format",
-    "": "",
-}
-_CONSTRAINT_FIELDS = frozenset(filter(None, _CONSTRAINT_FIELD.values()))
+_FORMATS: Mapping[ReplyConstraint, str] = {"regex_format": "response_format", "json_schema": "response_format"}
 
-VLLM = Dialect(starts_reply=True)
+VLLM = Dialect(continues_reply=True)
 """https://docs.vllm.ai/en/latest/features/structured_outputs/"""
-OLD_VLLM = Dialect(constraint="guided_regex", label_lookup="top", is_guessed=True)
+OLD_VLLM = Dialect(("guided_regex", "json_schema"), ("top",), is_guessed=True)
 """https://docs.vllm.ai/en/v0.8.5/features/structured_outputs.html; versions before 0.6.5 reject unknown fields."""
-SGLANG = Dialect(constraint="regex", label_lookup="top", has_thinking_budget=False, starts_reply=True)
+SGLANG = Dialect(("regex", "json_schema"), ("top",), budgets_thinking=False, continues_reply=True)
 """https://docs.sglang.io/docs/advanced_features/structured_outputs.md; `continue_final_message` is in
 https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/entrypoints/openai/protocol.py"""
-LLAMA_CPP = Dialect(constraint="json_schema", label_lookup="top", has_thinking_budget=False)
+LLAMA_CPP = Dialect(("json_schema",), ("top",), budgets_thinking=False)
 """https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md"""
-OLLAMA = Dialect(
-    constraint="json_schema", label_lookup="top", thinking_field="reasoning_effort", has_thinking_budget=False
-)
+OLLAMA = replace(LLAMA_CPP, thinking="reasoning_effort")
 """https://docs.ollama.com/api/openai-compatibility"""
-TGI = Dialect(
-    constraint="regex_format",
-    label_lookup="top",
-    top_logprobs=REDUCED_TOP_LOGPROBS,
-    thinking_field="",
-    has_thinking_budget=False,
-)
+TGI = Dialect(("regex_format",), ("top",), REDUCED_TOP_LOGPROBS, thinking="", budgets_thinking=False)
 """https://huggingface.co/docs/text-generation-inference/basic_tutorials/using_guidance"""
-UNKNOWN = Dialect(constraint="json_schema", label_lookup="top", has_thinking_budget=False, is_guessed=True)
+UNKNOWN = replace(LLAMA_CPP, is_guessed=True)
 """The dialect of servers that are not recognized. These include OpenAI, Azure, and LiteLLM, which reports OpenAI as the
 owner of all models."""
 

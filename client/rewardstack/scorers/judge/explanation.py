@@ -131,7 +131,7 @@ def _describe_verdict(plan: Plan, request: Mapping[str, Any], received: bytes) -
     if options.verdict == "rubric":
         return {}
     if not options.labels:
-        return {"verdict": parse_text_verdict(received, options.template.scale, thinking=options.enable_thinking)}
+        return {"verdict": parse_text_verdict(received, options.template.scale)}
     names, values = zip(*options.labels, strict=True)
     ids = request.get("logprob_token_ids")
     if ids:

@@ -13,6 +13,8 @@ from rewardstack.core.fields import LONGEST, Fields, field_error
 IMAGES = "images"
 IMAGE_PARTS = ("image_url", "image", "input_image")
 """Types of message parts with an image."""
+MEDIA = ("videos", "video", "audios", "audio")
+"""Fields of `extra_info` in which data sets have the audio and video of a task."""
 IMAGE_MARK = "\ufffc"
 """Placeholder for a part that is not a text in the text of a turn, until the part has a label."""
 MAX_IMAGES = 16
@@ -21,7 +23,7 @@ MAX_CHARACTERS = 20_000_000
 """Maximum length of an image as a data URL, in characters."""
 TOKENS_PER_IMAGE = 1000
 """Estimated number of tokens of an image in a prompt."""
-SOURCES = ("image_url", "image", "url", "bytes")
+SOURCES = ("image_url", "image", "source", "url", "bytes")
 """Fields of a message part, or of an image in a data set, that may contain the image."""
 
 _SIGNATURES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
@@ -55,7 +57,7 @@ class ImageReader:
             RequestError: the part is no image (a file, a video, or of an unknown type), the image is invalid, or
                 `images` has no more images.
         """
-        kind = str(part.get("type")) if isinstance(part, dict) else type(part).__name__
+        kind = _kind(part)
         kind = "image" if kind in IMAGE_PARTS else kind[:LONGEST]
         if self._is_off:
             return f"[{kind}, which is not shown]"
@@ -89,12 +91,16 @@ class ImageReader:
             source: a URL, bytes or a PIL image, or a `dict` with one of these in a field that `SOURCES` lists.
         """
         while isinstance(source, dict):
+            if source.get("type") == "file" or source.get("file_id"):
+                why = "an image is a file at its provider, which the judge cannot read"
+                raise field_error(IMAGES, f"{why}; send it as a data: URL, or set images = false to send only the text")
             source = next((source[name] for name in SOURCES if source.get(name) is not None), None)
         if isinstance(source, bytes):
             source = _to_data_url(source)
         elif callable(getattr(source, "save", None)):
             source = _to_data_url(_encode_png(source))
         if isinstance(source, str) and _DATA_URL.match(source):
+            source = source.replace("data:image/jpg;", "data:image/jpeg;", 1)  # providers refuse the former
             if len(source) > MAX_CHARACTERS:
                 raise field_error(IMAGES, f"an image has more than {MAX_CHARACTERS} characters; make it smaller")
             return source
@@ -105,6 +111,22 @@ class ImageReader:
             why = "a judge fetches a web URL only if [judges.NAME] in the routes file has allow_image_urls = true"
             raise field_error(IMAGES, f"{why}; send the image as a data: URL")
         return source
+
+
+def _kind(part: Any) -> str:
+    """Return the type of a part, or the name of its first field if it has none, such as `video`."""
+    if not isinstance(part, dict):
+        return type(part).__name__
+    return str(part.get("type") or next(iter(part), "part"))
+
+
+def check_media(extra: Mapping[str, Any]) -> None:
+    """Raise RequestError if a sample has audio or video in a field of its own, which a judge cannot be shown."""
+    fields = Fields(extra)
+    for name in MEDIA if fields.get(IMAGES) is not False else ():
+        if fields.get(name):
+            why = "a judge cannot be shown audio or video"
+            raise field_error(name, f"{why}; send its content as text, or set images = false to send only the text")
 
 
 def make_content(images: Sequence[str], user: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
@@ -16,8 +16,16 @@ from rewardstack.core.lru import LruCache
 from rewardstack.errors import RejectedError, ReplyError, ServiceError
 from rewardstack.scorers.destination import KEY_REFUSED, Destination
 from rewardstack.scorers.judge.api import MODELS, Api, api_path, deployment_name
-from rewardstack.scorers.judge.dialect import OLD_VLLM, UNKNOWN, VLLM, Dialect, detect_dialect, parse_vllm_version
-from rewardstack.scorers.judge.rejected_fields import omit_fields, rejected_fields
+from rewardstack.scorers.judge.dialect import (
+    OLD_VLLM,
+    UNKNOWN,
+    VLLM,
+    Dialect,
+    Value,
+    detect_dialect,
+    parse_vllm_version,
+)
+from rewardstack.scorers.judge.rejected_fields import omit_fields
 from rewardstack.transport.discovery import MAX_SERVERS, Discovery, optional_wait
 from rewardstack.transport.message import Message
 
@@ -88,47 +96,53 @@ class Models:
         """Return the names of the models that the judge serves; empty if they are unknown."""
         return list(self._reports.last_answer(destination, UNREPORTED).roots)
 
-    def choose(self, name_or_empty: str, destination: Destination) -> Model:
+    def choose(self, name_or_empty: str, destination: Destination, omit: Sequence[str] = ()) -> Model:
         """Return the model to request from a judge.
 
         Args:
             name_or_empty: name of the model. If it is empty and the judge reports exactly one model, that model is
                 chosen. If it is empty and the judge reports several models or no model, `DEFAULT` is chosen.
             destination: the judge's servers and key.
+            omit: fields that the configuration omits.
         """
-        roots, dialect = self._reports.last_answer(destination, UNREPORTED)
+        roots = self._reports.last_answer(destination, UNREPORTED).roots
         name = name_or_empty or (next(iter(roots)) if len(roots) == 1 else DEFAULT)
+        dialect = self._uncorrected(destination, omit)
         return Model(name, roots.get(name), self._corrected_dialects.get((destination, name, dialect)) or dialect)
 
+    def _uncorrected(self, destination: Destination, omit: Sequence[str]) -> Dialect:
+        """Return the dialect that the judge reports, without the fields that the configuration omits."""
+        return omit_fields(self._reports.last_answer(destination, UNREPORTED).dialect, dict.fromkeys(omit))
+
     def record_rejection(
-        self, error: RejectedError, destination: Destination, model: Model, fields: Collection[str]
+        self,
+        error: RejectedError,
+        destination: Destination,
+        model: Model,
+        rejected: Mapping[str, Value],
+        omit: Sequence[str] = (),
     ) -> Model:
         """Record the fields that a judge rejects, and return the model with a dialect that omits them.
 
         Args:
             error: the judge's error.
             destination: the judge's servers and key.
-            model: the model of the rejected request.
-            fields: the optional fields of the request.
-
-        Returns:
-            The model; unchanged if no field can be omitted.
+            model: the model of the rejected request, from `choose` or from this method.
+            rejected: fields from `rejected_fields`; not empty.
+            omit: fields that the configuration omits.
         """
-        rejected = rejected_fields(error, fields)
-        if not rejected:
-            return model
-        key = destination, model.name, self._reports.last_answer(destination, UNREPORTED).dialect
+        key = destination, model.name, self._uncorrected(destination, omit)
         current = self._corrected_dialects.get(key) or key[2]
-        if current == model.dialect and (corrected_dialect := omit_fields(current, rejected)) != current:
-            self._corrected_dialects.put(key, corrected_dialect)
-            log.warning("%s does not support %s, which is now omitted: %s", model.name, ", ".join(rejected), error)
+        if current == model.dialect:
+            current = omit_fields(current, rejected)
+            self._corrected_dialects.put(key, current)
+            log.warning("%s rejects %s; %s: %s", model.name, " and ".join(rejected), _describe(rejected), error)
             if "thinking_token_budget" in rejected:
                 log.warning(
                     "%s has no thinking budget, so only max_tokens limits its reasoning; start the server with "
                     "--reasoning-parser",
                     model.name,
                 )
-            current = corrected_dialect
         return model._replace(dialect=current)
 
     async def _fetch(self, destination: Destination, deadline: SharedDeadline) -> ServerReport:
@@ -160,6 +174,15 @@ class Models:
             return parse_vllm_version(await run_with_timeout(optional_wait(deadline), reply))
         except (ServiceError, asyncio.TimeoutError):
             return OLD_VLLM if self._reports.last_answer(destination, UNREPORTED).dialect is OLD_VLLM else VLLM
+
+
+def _describe(rejected: Mapping[str, Value]) -> str:
+    """Return what is sent instead of rejected fields, and the setting that does it for good."""
+    sent = {field: json.dumps(value) for field, value in rejected.items() if value is not None}
+    omitted = [field for field in rejected if field not in sent]
+    notes = [f"requests now have {field} = {value}; set options.{field} = {value}" for field, value in sent.items()]
+    notes += [f"requests now leave it out; set options.omit = {json.dumps(omitted)}"] if omitted else []
+    return "; ".join(f"{note} in the judge's table of the routes file to do it for good" for note in notes)
 
 
 def _parse(data: bytes) -> tuple[dict[str, str], Dialect]:

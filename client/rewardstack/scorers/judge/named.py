@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -12,7 +12,7 @@ from rewardstack.core.fields import Fields, is_missing
 from rewardstack.core.misspellings import not_known
 from rewardstack.errors import RequestError, RouteError
 from rewardstack.routing.judges import NamedJudge
-from rewardstack.scorers.judge.options import read_options
+from rewardstack.scorers.judge.options import REQUEST_FIELDS, read_options
 from rewardstack.scorers.judge.rubric import read_rubric
 from rewardstack.scorers.judge.templates import BUILTIN, comparison_template
 from rewardstack.scorers.names import JUDGE_OPTIONS
@@ -71,7 +71,7 @@ class JudgeConfig:
         template_text = judge.template or (comparison_template(judge.comparison.mode) if judge.comparison else "")
         template = {"prompt_template": template_text} if template_text else {}
         score_range = {RANGE: judge.score_range} if judge.score_range else {}
-        self._fixed_options = {**judge.options, **template, **score_range, **self._comparison_options}
+        self._fixed_options = {**_named_options(judge.options), **template, **score_range, **self._comparison_options}
         self._ignored = frozenset(
             (
                 *SERVER_FIELDS,
@@ -79,6 +79,11 @@ class JudgeConfig:
                 *(POINTWISE_OPTIONS if self._comparison_options else ()),
             )
         )
+
+    @property
+    def fixed_options(self) -> Collection[str]:
+        """The options that the routes file sets."""
+        return self._fixed_options.keys()
 
     @property
     def uses_logprobs(self) -> bool:
@@ -149,6 +154,14 @@ class JudgeConfig:
         return _field_name(self.name, option) if option in self._fixed_options else f"extra_info.{option}"
 
 
+def _named_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a judge's table; options that are None become names in `omit`."""
+    missing = [name for name in REQUEST_FIELDS if name in options and is_missing(options[name])]
+    omitted = [field for name in missing for field in REQUEST_FIELDS[name]]
+    kept = {name: value for name, value in options.items() if not is_missing(value)}
+    return {**kept, "omit": [*kept.get("omit", ()), *omitted]} if omitted else kept
+
+
 def check_named_judge(judge: NamedJudge) -> None:
     """Check the template and the options of a judge.
 
@@ -167,7 +180,7 @@ def check_named_judge(judge: NamedJudge) -> None:
             raise judge.error(
                 "options.images", "must be false, which hides all images from the judge; to show images, leave it out"
             )
-        if is_missing(value):
+        if is_missing(value) and name not in REQUEST_FIELDS:
             raise judge.error(f"options.{name}", "has no value; leave it out")
     if judge.comparison is not None and judge.template in BUILTIN:
         why = "is for judges without compare; leave template out, or set it to a text with {CANDIDATE_SOLUTION}"

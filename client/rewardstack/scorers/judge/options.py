@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from rewardstack.core.fields import Fields, field_error, is_missing
 from rewardstack.core.json_types import plain
+from rewardstack.core.misspellings import not_known
 from rewardstack.scorers.judge.conversation import VIEWS, ShownParts, View
+from rewardstack.scorers.judge.dialect import LIMIT_FIELDS
 from rewardstack.scorers.judge.images import IMAGES
 from rewardstack.scorers.judge.rubric import FIELD as RUBRICS
 from rewardstack.scorers.judge.rubric import MAX_CRITERIA, Rubric
@@ -28,6 +30,21 @@ MAX_SAMPLES = 64
 """Upper bound on `num_samples`."""
 MAX_LABELS = 32
 """Maximum number of labels."""
+OMITTABLE = (
+    *("temperature", "top_p", "seed", "max_tokens", "max_completion_tokens"),
+    *("response_format", "structured_outputs", "guided_regex", "regex"),
+    *("chat_template_kwargs", "enable_thinking", "reasoning_effort", "thinking_token_budget"),
+    *("continue_final_message", "add_generation_prompt"),
+)
+"""Fields of a request that can be omitted; without any other field, the verdict would mean something else."""
+REQUEST_FIELDS: Mapping[str, tuple[str, ...]] = {
+    **{name: (name,) for name in ("temperature", "top_p", "seed")},
+    **dict.fromkeys(("max_new_tokens", "max_tokens"), LIMIT_FIELDS),
+}
+"""Maps the options with values that a judge may reject to the fields of a request that have the value.
+
+If `register_judge` sets such an option to None, the fields are omitted.
+"""
 LABEL_MASS_FLOOR = 0.5
 """Default of `label_mass_floor`."""
 
@@ -59,6 +76,7 @@ class Options:
         clip_negative: whether a rubric's value below 0 becomes 0.
         view: whether the judge sees the last reply (`last_reply`) or all turns of the response (`full_trace`).
         hide_reasoning: whether the policy's reasoning is hidden from the judge.
+        omit: fields that requests leave out, sorted.
     """
 
     model: str
@@ -80,6 +98,7 @@ class Options:
     clip_negative: bool
     view: View
     hide_reasoning: bool
+    omit: tuple[str, ...] = ()
 
 
 def read_options(extra: Mapping[str, Any]) -> Options:
@@ -98,11 +117,28 @@ def read_options(extra: Mapping[str, Any]) -> Options:
         values[_PATH_INDEX] = None
     if isinstance(extra.get("labels"), Mapping):
         values[_LABELS_INDEX] = _HashableMapping(tuple(plain(extra["labels"]).items()))
+    values[_OMIT_INDEX] = _read_omit(Fields(extra).get("omit"))
     values[_RANGE_INDEX] = read_range(Fields(extra).get("score_range"))
     try:
         return _parse(*values)
     except TypeError:  # a list or an array cannot be a key of the cache
         return _parse.__wrapped__(*map(plain, values))
+
+
+def _read_omit(value: Any) -> tuple[str, ...] | None:
+    """Return the fields to omit, sorted; None if there are none.
+
+    Raises:
+        RequestError: `value` is not a list of fields in `OMITTABLE`.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise field_error("omit", f"expected a list of fields such as ['top_p'], got {str(value)[:50]!r}")
+    for name in value:
+        if name not in OMITTABLE:
+            raise field_error("omit", not_known(name[:50], OMITTABLE))
+    return tuple(sorted(set(value)))
 
 
 def portable_extra(extra: Mapping[str, Any], shown: ShownParts, rubric: Rubric) -> dict[str, Any]:
@@ -129,6 +165,7 @@ _TEMPLATE_INDEX = JUDGE_OPTIONS.index("prompt_template")
 _PATH_INDEX = JUDGE_OPTIONS.index("prompt_template_path")
 _RANGE_INDEX = JUDGE_OPTIONS.index("score_range")
 _LABELS_INDEX = JUDGE_OPTIONS.index("labels")
+_OMIT_INDEX = JUDGE_OPTIONS.index("omit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +182,7 @@ def _parse(*values: Any) -> Options:
     uses_labels = verdict == "logprob"
     template, declared_scale = fields.text("prompt_template", "default"), read_range(fields.get("score_range"))
     max_criteria = fields.integer("max_criteria", None, 1, MAX_CRITERIA)
+    max_tokens = fields.integer("max_tokens", 512, 1, MAX_TOKENS)
     options = Options(
         model=fields.text("model_name", "") or fields.text("model", ""),
         verdict=verdict,
@@ -154,7 +192,7 @@ def _parse(*values: Any) -> Options:
         system_prompt=fields.text("system_prompt", None),
         temperature=fields.number("temperature", 0.7, 0, 2),
         top_p=fields.number("top_p", 0.8, 0, 1, is_exclusive=True),
-        max_new_tokens=fields.integer("max_new_tokens", 512, 1, MAX_TOKENS),
+        max_new_tokens=fields.integer("max_new_tokens", max_tokens, 1, MAX_TOKENS),
         enable_thinking=fields.flag("enable_thinking", False),
         thinking_budget=fields.integer("thinking_budget", THINKING_TOKENS, 1, MAX_TOKENS),
         seed=fields.integer("seed", None, 0, 2**53),
@@ -167,6 +205,7 @@ def _parse(*values: Any) -> Options:
         clip_negative=fields.flag("clip_negative", True),
         view=fields.choice("view", VIEWS),
         hide_reasoning=fields.flag("hide_reasoning", True),
+        omit=fields.get("omit") or (),
     )
     _check_combinations(options)
     return options

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -20,14 +20,16 @@ from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.conversation import ShownParts, read_shown_parts
 from rewardstack.scorers.judge.models import Model
-from rewardstack.scorers.judge.options import Options
-from rewardstack.scorers.judge.request import is_deterministic, make_frame
+from rewardstack.scorers.judge.options import REQUEST_FIELDS, Options
+from rewardstack.scorers.judge.request import changes_sampling, is_deterministic, make_frame
 from rewardstack.scorers.judge.rubric import FIELD as RUBRICS
 from rewardstack.scorers.judge.rubric import GRADES, Answers, Rubric, format_criteria, read_rubric, valid_answers
 
 AFFINITY = "X-Prompt-Affinity"
 """Header that lets a gateway send all samples of a problem to one replica, which caches their common prefix."""
 
+_ATTRIBUTES = {"max_tokens": "max_new_tokens"}
+"""Maps an option with two names to the attribute of `Options`."""
 _PROCESS = uuid.uuid4().hex
 """Part of the cache keys of stochastic verdicts if there is no run ID."""
 
@@ -46,6 +48,7 @@ class Plan(NamedTuple):
         rubric: the criteria; empty if neither the verdict nor the template needs any.
         created_at: time of creation, on `time.monotonic()`; the latency of the score is measured from then.
         compared: number of candidates that a request compares; 0 if it shows a single candidate without comparison.
+        own: the options that the sample sets itself, of those for which a judge may reject a value.
     """
 
     destination: Destination
@@ -56,6 +59,21 @@ class Plan(NamedTuple):
     rubric: Rubric = ()
     created_at: float = 0.0
     compared: int = 0
+    own: tuple[str, ...] = ()
+
+    @property
+    def own_fields(self) -> Mapping[str, tuple[str, Any]]:
+        """The option and its value for each field of a request whose value the sample sets itself."""
+        options = () if self.options.labels else self.own
+        return {
+            field: (option, getattr(self.options, _ATTRIBUTES.get(option, option)))
+            for option in options
+            for field in REQUEST_FIELDS[option]
+        }
+
+    def texts(self, user: str) -> Sequence[str]:
+        """Return the texts of the sample that the judge gets in a request with the user message `user`."""
+        return (user, self.shown.problem, self.shown.candidate, *self.references)
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -135,7 +153,10 @@ def _affinity_header(text: str) -> Mapping[str, str]:
 
 
 def cache_key(plan: Plan, model: Model, revision: str, run_id: str, name: str = "") -> Key | None:
-    """Return the cache key of the plan's score; None if the judge does not report its underlying model.
+    """Return the cache key of the plan's score; None if the score cannot be cached.
+
+    It cannot if the judge does not report its underlying model, or does not use the temperature or the seed that the
+    options set.
 
     Args:
         plan: the plan.
@@ -145,9 +166,9 @@ def cache_key(plan: Plan, model: Model, revision: str, run_id: str, name: str = 
             without a run ID, for this process only.
         name: name of a named judge; empty for the environment's judge.
     """
-    if model.root is None:
-        return None
     options = plan.options
+    if model.root is None or changes_sampling(options, model.dialect):
+        return None
     deterministic = is_deterministic(options, model.dialect)
     scope = "" if deterministic else run_id or f"{_PROCESS}:{os.getpid()}"
     criteria_text = [repr(tuple(map(tuple, plan.rubric)))] if plan.rubric else []

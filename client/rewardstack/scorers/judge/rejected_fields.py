@@ -1,124 +1,159 @@
-"""Read from a server's error message which request fields the server rejects, and omit them.
+"""Read what providers say when they refuse a request: rejected fields, a prompt that is too long, an unfinished reply.
 
-A message may quote a sample, whose text comes from a policy and can imitate an error. So only the start of a message is
-parsed, and only fields of the request are returned.
+No other module of the judge reads these texts. An error may quote the sample, whose text comes from a policy and can
+imitate an error, so the sample's words are first cut out. Only fields of the request are returned. Cases, with the
+texts of many providers, are in `tests/cases/providers.json` and `judge_rejections.json`.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from rewardstack.errors import RejectedError
-from rewardstack.scorers.judge.dialect import Dialect
+from rewardstack.scorers.judge.dialect import LIMIT_FIELDS, Dialect, Value
 
-ALIASES = {"top_n_tokens": "top_logprobs", "response_format.type": "response_format"}
-"""Names that servers use in errors for fields that have another name in the request."""
-
-_PREAMBLE = re.compile(
-    r"""
-      # the start of a JSON body: FastAPI's `detail`, or an error object up to its `message`
-      (?:\{"detail":[ ]|\[?\{.{0,20}?(?:"\w{1,20}":[ ](?:"[^"]{0,60}"|[\w.]{1,20}),[ ]){0,4}"message":[ ]"|"?)
-      (?:litellm\.)?(?:\w{1,40}(?:Error|Exception)[ ]?[-:][ ]){0,3}      # LiteLLM: its exception, then the provider's
-      (?:Error[ ]code:[ ]\d{3}[ ]-[ ]\{'error':[ ]\{'message':[ ]\\?["'])?  # the OpenAI client, called by LiteLLM
-      (?:Input[ ]validation[ ]error:[ ])?                              # TGI
-    """,
-    re.VERBOSE,
+STATUSES = (400, 403, 422)
+"""HTTP statuses of errors about the fields of a request."""
+MAX_TEXT = 16_384
+"""Maximum number of characters of an error that are read."""
+QUOTED_WORDS = 3
+"""Number of successive words that count as a quotation if the sample has them, too."""
+ALIASES = {
+    "top_logprobs": ("top_n_tokens",),
+    "max_tokens": ("max_output_tokens", "max_new_tokens"),
+    "response_format": (
+        *("json_schema", "json_mode", "json_object", "response_schema", "response_json_schema", "structured_output"),
+        *("structured_outputs", "output_config", "output_format", "invalid_schema", "min_items", "max_items"),
+        *("min_length", "max_length", "additional_properties", "pattern_properties"),
+    ),
+}
+"""Names in errors, written with underscores, for fields that have another name in the request."""
+_CONSTRAINTS = ("structured_outputs", "guided_regex", "regex")
+_SAMPLING = ("temperature", "top_p", "seed", "chat_template_kwargs", "enable_thinking")
+"""Fields for which a server may demand a value."""
+_ESCAPE = re.compile(r"\\+(?:[nrt]|(.))", re.DOTALL)
+_QUOTED_REQUEST = re.compile(r"['\"](?:input|request|body)['\"]: ?(?=[\[{])")
+_COMPOUND = re.compile(r"\b(response|json|structured|invalid)[ -](format|schema|mode|object|output)s?\b", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+_URL = re.compile(r"https?://\S+")
+_VALUE = r"(?P<{}>-?\d{{1,9}}(?:\.\d{{1,9}})?|true|false)"
+_DEMAND = re.compile(
+    rf"\bonly\b\W{{0,3}}(?:the default\W{{0,3}})?(?:\w{{1,40}} ?= ?)?{_VALUE.format('only')}\W{{0,2}}(?: ?value)?"
+    r"(?: ?is| ?are)? ?(?:allowed|supported|accepted|permitted)\b"
+    rf"|\bmust be (?:set to |equal to )?['\"`]?{_VALUE.format('must')}\b(?!\.\d| ?(?:or|to|and|-)\b)",
+    re.IGNORECASE,
 )
-_NAME = r"\\?[`'\"]?([\w.]{1,40})\\?[`'\"]?"
-MESSAGE_PATTERNS: tuple[tuple[str, str], ...] = (
-    (
-        r"Unrecognized request arguments? supplied: ([\w, ]{1,250})",
-        "https://github.com/openai/openai-python/issues/1724",
-    ),
-    (rf"Unsupported (?:parameter|value): {_NAME}", "https://github.com/FoundationAgents/OpenManus/issues/555"),
-    (rf"Unknown parameter: {_NAME}", "https://platform.openai.com/docs/guides/error-codes"),
-    (rf"Invalid parameter: {_NAME} of type", "https://github.com/langchain-ai/langchain/issues/31490"),
-    (r"You are not allowed to request (logprobs)", "https://platform.openai.com/docs/guides/reasoning"),
-    (rf"{_NAME} (?:is|are) not supported (?:with|for) this model", "https://github.com/groq/groq-python/issues/25"),
-    (rf"property {_NAME} is unsupported", "https://github.com/AnswerDotAI/shell_sage/issues/9"),
-    (
-        r"\[\{'type': 'extra_forbidden', 'loc': \('body', '(\w{1,40})'\)",
-        "https://github.com/vllm-project/vllm/issues/3657",
-    ),
-    (
-        r'\[?\{\\?"type\\?": ?\\?"extra_forbidden\\?", ?\\?"loc\\?": ?\[\\?"body\\?", ?\\?"(\w{1,40})\\?"\]',
-        "https://github.com/partITech/php-mistral/issues/76",
-    ),
-    (rf"{_NAME}: Extra inputs are not permitted", "https://github.com/BerriAI/litellm/issues/13825"),
-    (
-        r"\w{1,40} does not support parameters: [\[{]([^\]]{1,250})",
-        "https://docs.litellm.ai/docs/completion/drop_params",
-    ),
-    (r"(thinking_token_budget) is set but", "https://docs.vllm.ai/en/latest/features/reasoning_outputs/"),
-    (
-        r"(continue_final_message) is set but",
-        "https://github.com/huggingface/transformers/blob/main/src/transformers/utils/chat_template_utils.py",
-    ),
-    (
-        r"\w{1,40} renderer does not support (continue_final_message)",
-        "https://github.com/vllm-project/vllm/blob/main/vllm/renderers/inkling.py",
-    ),
-    (
-        r"Requested sample (logprobs) of \d+, which is greater than max allowed",
-        "https://github.com/vllm-project/vllm/issues/5299",
-    ),
-    (
-        r"\\?[`'\"]?(top_n_tokens|top_logprobs)\\?[`'\"]? must be >= 0 and <= \d+",
-        "https://github.com/huggingface/text-generation-inference/blob/main/router/src/validation.rs",
-    ),
-    (
-        r"Failed to deserialize the JSON body into the target type: ([\w.]{1,40})",
-        "https://docs.rs/axum/latest/axum/extract/rejection/enum.JsonRejection.html",
-    ),
-    (
-        rf"Invalid JSON payload received\. Unknown name {_NAME}",
-        "https://github.com/zed-industries/zed/issues/44875",
-    ),
-    (rf"The parameter {_NAME} specified", "https://github.com/agno-agi/agno/issues/2553"),
+"""A demand such as `only 1 is allowed`, `Only the default (1) value is supported` or `must be set to false`."""
+_TOO_LONG = re.compile(
+    r"context (?:length|window|size)|context_length_exceeded|exceed_context_size|max_model_len|maximum model length"
+    r"|maximum prompt length|(?:prompt|input|inputs|query|request|string|messages?) (?:is|are|was)? ?too (?:long|large)"
+    r"|input token count|exceeds? (?:the )?(?:maximum|max|model)(?: number of| allowed| token| input)?"
+    r" (?:tokens|length|limit)|model token limit|too many (?:input )?tokens|length of the (?:messages|prompt|input)"
+    r"|range of input length|must have less than|longer than the model's context|string_above_max_length"
+    r"|inputs` tokens \+",
+    re.IGNORECASE,
 )
-"""Patterns for the start of a message, each with a page that shows such a message.
-
-The group of a pattern matches one or more field names.
-"""
-_MESSAGE = re.compile("|".join(f"(?:{pattern})" for pattern, _ in MESSAGE_PATTERNS))
-_TOO_MANY_LOGPROBS = "Requested sample logprobs"
-"""Start of vLLM's error about the value of `top_logprobs`, which the message calls `logprobs`."""
-_VALUE_ERRORS = ("Failed to deserialize", "The parameter ")
-"""Starts of messages that may reject only the value of a field. Fields in `_OPTION_FIELDS` are then not omitted.
-
-`Unsupported value` is not one of these starts: OpenAI's reasoning models accept only the default value, so the field
-must be omitted.
-"""
-_OPTION_FIELDS = frozenset(
-    {"temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "thinking_token_budget"}
+_UNFINISHED = re.compile(
+    r"could not finish the message|output limit was reached|json_validate_failed|failed_generation"
+    r"|(?:failed|unable|could not|did not)(?: to)? (?:generate|produce|return|validate|create) (?:valid )?json",
+    re.IGNORECASE,
 )
-"""Fields whose values come from a sample's options, so another sample's value may be valid."""
 
 
-def rejected_fields(error: RejectedError, fields: Collection[str]) -> list[str]:
+def rejected_fields(error: RejectedError, request: Mapping[str, Any], texts: Collection[str] = ()) -> dict[str, Value]:
     """Return the fields of a request that a server rejects; empty if the error has another cause.
 
     Args:
         error: the server's error.
-        fields: the names of the request's fields.
+        request: the request's fields that may be omitted.
+        texts: the texts of the sample, which the error may quote.
+
+    Returns:
+        The value that the server demands for each rejected field; None for no particular value. Of `temperature` and
+        `top_p`, only the latter is returned, because many servers accept one of the two.
     """
-    text = error.complaint
-    preamble = _PREAMBLE.match(text)
-    match = _MESSAGE.match(text, preamble.end()) if preamble else None
-    if match is None:
-        return []
-    if match[0].startswith(_TOO_MANY_LOGPROBS):
-        return ["top_logprobs"] if "top_logprobs" in fields else []
-    names = next(group for group in match.groups() if group is not None)
-    rejected = {ALIASES.get(name, name) for name in re.findall(r"[\w.]{1,40}", names)}
-    if match[0].startswith(_VALUE_ERRORS):
-        rejected -= _OPTION_FIELDS
-    return [field for field in fields if field in rejected]
+    text = _own_words(error, texts)
+    if error.status not in STATUSES or _TOO_LONG.search(text) or _UNFINISHED.search(text):
+        return {}
+    named = {word.replace("_", "").lower() for word in _WORD.findall(_COMPOUND.sub(r"\1_\2", text))}
+    fields = [name for name, value in request.items() if not named.isdisjoint(_names(name, value))]
+    if {"temperature", "top_p"} <= {*fields}:
+        fields.remove("temperature")
+    demand = _DEMAND.search(text) if len(fields) == 1 and fields[0] in _SAMPLING else None
+    word = (demand["only"] or demand["must"]).lower() if demand else ""
+    value: Value = word == "true" if word in ("true", "false") else json.loads(word) if word else None
+    return {name: None if value == request[name] else value for name in fields}
 
 
-def omit_fields(dialect: Dialect, fields: Collection[str]) -> Dialect:
-    """Return the dialect without these fields, or with alternatives to them; see `Dialect.omit`."""
-    for field in fields:
-        dialect = dialect.omit(field)
+def names_other_limit(error: RejectedError) -> bool:
+    """Return whether a server rejects the name of the field `max_tokens`, and not its value."""
+    return re.search(rf"{LIMIT_FIELDS[1]}\W{{1,4}}(?:parameter )?instead", error.text) is not None
+
+
+def is_too_long(error: RejectedError, texts: Collection[str] = ()) -> bool:
+    """Return whether a server refuses a prompt because it is too long; see `rejected_fields` for the arguments."""
+    return error.status == 413 or (error.status < 500 and _TOO_LONG.search(_own_words(error, texts)) is not None)
+
+
+def is_unfinished(error: RejectedError, texts: Collection[str] = ()) -> bool:
+    """Return whether a server could not finish its reply, or could not make valid JSON."""
+    return error.status in STATUSES and _UNFINISHED.search(_own_words(error, texts)) is not None
+
+
+def omit_fields(dialect: Dialect, rejected: Mapping[str, Value]) -> Dialect:
+    """Return the dialect without these fields, or with the values in `rejected`; see `Dialect.omit`."""
+    for field, value in rejected.items():
+        dialect = dialect.omit(field, value)
     return dialect
+
+
+def _names(field: str, value: Any) -> Iterator[str]:
+    """Yield the names of a field and of its parts, in lower case and without underscores."""
+    aliases = ALIASES["response_format"] if field in _CONSTRAINTS else ALIASES.get(field, ())
+    parts = [part for part in _parts(value) if "_" in part or part.lower() != part != part.upper()]
+    yield from (name.replace("_", "").lower() for name in (field, *aliases, *parts))
+
+
+def _parts(value: Any) -> Iterator[str]:
+    for name, part in value.items() if isinstance(value, dict) else ():
+        yield name
+        yield from _parts(part)
+
+
+def _own_words(error: RejectedError, texts: Collection[str]) -> str:
+    """Return the text of an error without escapes, web addresses, and quotations of the request and the sample."""
+    text = _URL.sub(" ", _ESCAPE.sub(lambda escape: escape[1] or " ", error.text[:MAX_TEXT]))
+    while quotation := _QUOTED_REQUEST.search(text):
+        text = text[: quotation.start()] + text[_closing(text, quotation.end()) :]
+    for short in {one.strip() for one in texts if len(_WORD.findall(one[:200])) < QUOTED_WORDS}:
+        text = re.sub(rf"(['\"`]){re.escape(short)}\1", " ", text) if short else text
+    return _without_quotations(text, texts)
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the position after the bracket that closes the one at `start`, or the end of the text."""
+    depth = 0
+    for bracket in re.finditer(r"[\[\]{}]", text[start:]):
+        depth += 1 if bracket[0] in "[{" else -1
+        if not depth:
+            return start + bracket.end()
+    return len(text)
+
+
+def _without_quotations(text: str, texts: Collection[str]) -> str:
+    """Return a text without the runs of `QUOTED_WORDS` words that are in one of `texts`, too."""
+    words = [*_WORD.finditer(text)]
+    runs = set(_runs([word[0] for word in words]))
+    quoted = {run for one in texts for run in _runs(_WORD.findall(_ESCAPE.sub(r"\1 ", one))) if run in runs}
+    for index in range(len(words) - QUOTED_WORDS, -1, -1):
+        if tuple(word[0] for word in words[index : index + QUOTED_WORDS]) in quoted:
+            start, end = words[index].start(), words[index + QUOTED_WORDS - 1].end()
+            text = text[:start] + " " * (end - start) + text[end:]
+    return text
+
+
+def _runs(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return zip(*(words[start:] for start in range(QUOTED_WORDS)), strict=False)

@@ -10,7 +10,7 @@ from typing import Any
 from rewardstack.core.messages import TEXTS
 from rewardstack.errors import ReplyError
 from rewardstack.scorers.judge.scale import Scale
-from rewardstack.scorers.judge.verdict import THINKING_END, UnreadableError, parse_verdict
+from rewardstack.scorers.judge.verdict import IncompleteError, UnreadableError, parse_verdict
 
 TOKEN_ID = "token_id:"
 """Prefix of a token ID in vLLM's probabilities (`return_tokens_as_token_ids`)."""
@@ -20,9 +20,15 @@ REASONING = ("reasoning", "reasoning_content", "thinking")
 vLLM, Ollama and OpenRouter send `reasoning`; SGLang, llama.cpp and old vLLM send `reasoning_content`.
 """
 INTERRUPTED = ("abort", "error")
-"""Values of `finish_reason` for an interrupted reply, for which vLLM and OpenRouter return HTTP status 200."""
-TRUNCATED = ("length", "max_tokens", "MAX_TOKENS")
-"""Values of `finish_reason` for a reply that was truncated at the token limit: OpenAI's, Anthropic's and Gemini's."""
+"""Values of `finish_reason` for a request that the server gave up, with HTTP status 200, such as vLLM at its end."""
+COMPLETE = frozenset({"stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "endoftext"})
+"""Values of `finish_reason`, in lower case, for a reply that ended by itself: those of OpenAI, Anthropic, TGI, Cohere …
+
+A reply with any other value, such as `null`, is incomplete. Servers that report no finish reason at all are trusted.
+"""
+TRUNCATED = frozenset({"length", "max_tokens", "max_output_tokens", "max_completion_tokens"})
+"""Values of `finish_reason`, in lower case, for a reply that was truncated at the token limit."""
+REFUSED = frozenset({"refusal", "content_filter", "safety"})
 Choice = Mapping[str, Any]
 """The first of a completion's `choices`, as parsed JSON."""
 
@@ -57,45 +63,59 @@ def get_reasoning(message: Mapping[str, Any]) -> Any:
     return next((message[field] for field in REASONING if message.get(field)), None)
 
 
-def parse_text_verdict(reply: bytes | Choice, scale: Scale, *, thinking: bool) -> float:
+def parse_text_verdict(reply: bytes | Choice, scale: Scale) -> float:
     """Return the verdict in a completion's text, from 0 to 1.
 
     Args:
         reply: the completion, or its first choice.
         scale: the scale of the template.
-        thinking: whether the model may reason first.
 
     Raises:
-        UnreadableError: the text has no valid verdict.
+        UnreadableError: the reply is incomplete, or its text has no valid verdict.
     """
-    choice = _first_choice(reply)
-    return parse_verdict(read_text(choice, thinking=thinking), scale, truncated=is_truncated(choice))
+    return parse_verdict(read_text(_first_choice(reply)), scale)
 
 
-def is_truncated(choice: Choice) -> bool:
-    """Return whether a reply was truncated at the token limit."""
-    return choice.get("finish_reason") in TRUNCATED
+def _finish_reason(choice: Choice) -> str:
+    return str(choice.get("finish_reason", "stop"))
 
 
-def read_text(choice: Choice, *, thinking: bool) -> str:
-    """Return the text of a reply.
+def is_complete(choice: Choice, *, is_label: bool = False) -> bool:
+    """Return whether a reply ended by itself; a label, which is one token, may also end at the token limit."""
+    reason = _finish_reason(choice).lower()
+    return reason in COMPLETE or (is_label and reason in TRUNCATED)
 
-    Args:
-        choice: the first choice of a completion.
-        thinking: whether the model was allowed to reason first.
 
-    Raises:
-        UnreadableError: there is no text, or the reasoning was truncated at the token limit.
-    """
+def check_complete(choice: Choice, *, is_label: bool = False) -> None:
+    """Raise IncompleteError if a reply did not end by itself."""
+    if is_complete(choice, is_label=is_label):
+        return
+    reason = _finish_reason(choice)
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
-    text, has_reasoning = content_text(message.get("content")), bool(get_reasoning(message))
-    if choice.get("finish_reason") == "content_filter":
-        raise UnreadableError("the judge's provider filtered its reply (finish_reason content_filter)")
+    refusal = message.get("refusal")
+    if reason.lower() in TRUNCATED:
+        what = "its reasoning" if get_reasoning(message) and not content_text(message.get("content")) else "it"
+        why = f"{what} was truncated at max_new_tokens; raise max_new_tokens or thinking_budget"
+    elif refusal or reason == "refusal":
+        why = f"the judge refused{f': {str(refusal)[:80]!r}' if refusal else ''}"
+    else:
+        why = "the judge's provider filtered its reply" if reason.lower() in REFUSED else "it was interrupted"
+    raise IncompleteError(f"{why} (finish_reason {reason[:40]})", is_truncated=reason.lower() in TRUNCATED)
+
+
+def read_text(choice: Choice) -> str:
+    """Return the text of a reply.
+
+    Raises:
+        UnreadableError: the reply is incomplete, or has no text.
+    """
+    check_complete(choice)
+    message = choice.get("message")
+    message = message if isinstance(message, dict) else {}
+    text = content_text(message.get("content"))
     if not text.strip():
-        raise UnreadableError(_describe_empty(choice, message, has_reasoning))
-    if thinking and is_truncated(choice) and not has_reasoning and THINKING_END not in text:
-        raise UnreadableError("its reasoning was truncated; raise max_new_tokens or thinking_budget")
+        raise UnreadableError(_describe_empty(message))
     return text
 
 
@@ -107,16 +127,14 @@ def content_text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _describe_empty(choice: Choice, message: Mapping[str, Any], has_reasoning: bool) -> str:
+def _describe_empty(message: Mapping[str, Any]) -> str:
     if refusal := message.get("refusal"):
         return f"the judge refused: {str(refusal)[:80]!r}"
     if isinstance(content := message.get("content"), list) and content:
         kinds = sorted({str(part.get("type")) for part in content if isinstance(part, dict)})
         return f"its content has no text part ({', '.join(kinds) or 'parts have no type'})"
-    if not has_reasoning:
-        return "it was truncated before its first word; raise max_new_tokens" if is_truncated(choice) else "it is empty"
-    if is_truncated(choice):
-        return "it has only reasoning, which was truncated; raise max_new_tokens or thinking_budget"
+    if not get_reasoning(message):
+        return "it is empty"
     return (
         "it has only reasoning, because the server's --reasoning-parser treats the whole reply as reasoning; "
         "leave enable_thinking out"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -35,12 +35,12 @@ class Frame(NamedTuple):
     Args:
         head: the JSON before the content of the user message.
         tail: the JSON after the content.
-        fields: names of the fields that a server may reject.
+        fields: the fields that a server may reject, with their values.
     """
 
     head: bytes
     tail: bytes
-    fields: frozenset[str]
+    fields: Mapping[str, Any]
 
     def body(self, user: str, images: Sequence[str] = ()) -> bytes:
         """Return the body of the request.
@@ -60,6 +60,7 @@ def make_frame(
     label_ids: tuple[int, ...] = (),
     dialect: Dialect = VLLM,
     answers: Answers = (),
+    limit_factor: int = 1,
 ) -> Frame:
     """Return the JSON around the user message for requests with these options.
 
@@ -73,17 +74,24 @@ def make_frame(
         label_ids: token IDs whose probabilities are requested; empty if probabilities are not read by token ID.
         dialect: the dialect of the server.
         answers: the result of `Plan.valid_answers`, which is empty except for rubrics and listwise comparisons.
+        limit_factor: factor of the maximum number of tokens of the reply.
     """
     system = system_message(reply_instructions(options, dialect, answers), options.system_prompt)
     messages = [{"role": "system", "content": system}] if system.strip() else []
     messages.append({"role": "user", "content": ""})
-    request = {"model": model, "messages": messages, **_sampling_fields(options, vote, label_ids, dialect, answers)}
-    request |= {**_thinking_fields(options, dialect), "stream": False}
+    sampling = _sampling_fields(options, vote, label_ids, dialect, answers)
+    if limit_factor > 1 and dialect.limit_field:
+        sampling[dialect.limit_field] *= limit_factor
+    request: dict[str, Any] = {**sampling, **_thinking_fields(options, dialect)}
+    values = dict(dialect.values)
+    request = {name: values.get(name, value) for name, value in request.items() if dialect.has(name)}
+    request = {"model": model, "messages": messages, **request, "stream": False}
     if options.labels and dialect.starts_reply:
         messages.append({"role": "assistant", "content": _reply_start(options)})
         request |= {"add_generation_prompt": False, "continue_final_message": True}
     head, _, tail = json.dumps(request).partition('"role": "user", "content": ""')
-    return Frame(f'{head}"role": "user", "content": '.encode(), tail.encode(), frozenset(request) - REQUIRED_FIELDS)
+    fields = {name: value for name, value in request.items() if name not in REQUIRED_FIELDS}
+    return Frame(f'{head}"role": "user", "content": '.encode(), tail.encode(), fields)
 
 
 def with_reminder(user: str, options: Options, dialect: Dialect, answers: Answers = ()) -> str:
@@ -103,8 +111,15 @@ def is_deterministic(options: Options, dialect: Dialect) -> bool:
     """
     if options.labels:
         return True
-    is_greedy = options.temperature == 0 and "temperature" not in dialect.omitted_fields
-    return is_greedy or (options.seed is not None and "seed" not in dialect.omitted_fields)
+    values = {"temperature": options.temperature, "seed": options.seed, **dict(dialect.values)}
+    return values["temperature"] == 0 or values["seed"] is not None
+
+
+def changes_sampling(options: Options, dialect: Dialect) -> bool:
+    """Return whether the server or the configuration takes the temperature or the seed of the options away."""
+    values = dict(dialect.values)
+    lost = values.get("temperature", options.temperature) != options.temperature
+    return not options.labels and (lost or (options.seed is not None and "seed" in values))
 
 
 def _reply_pattern(options: Options, answers: Answers) -> str | None:
@@ -117,33 +132,33 @@ def _reply_pattern(options: Options, answers: Answers) -> str | None:
 def _sampling_fields(
     options: Options, vote: int, label_ids: tuple[int, ...], dialect: Dialect, answers: Answers
 ) -> dict[str, Any]:
-    if options.labels and dialect.label_lookup == "top":
-        top = {"top_logprobs": dialect.top_logprobs}
-        sampling: dict[str, Any] = {"temperature": 0.0, dialect.limit_field: 1, "logprobs": True, **top}
-    elif label_ids:
-        ids = {"logprob_token_ids": label_ids, "return_tokens_as_token_ids": True}
-        sampling = {"temperature": 0.0, dialect.limit_field: 1, "logprobs": True, **ids}
-    else:
-        sampling = _text_sampling_fields(options, vote, dialect, answers)
-    return {name: value for name, value in sampling.items() if name not in dialect.omitted_fields}
+    if not options.labels:
+        return _text_sampling_fields(options, vote, dialect, answers)
+    limit = {dialect.limit_field: 1} if dialect.limit_field else {}
+    sampling: dict[str, Any] = {"temperature": 0.0, **limit, "logprobs": True}
+    if not dialect.label_lookup:
+        return {**limit, "temperature": 0.0}
+    if dialect.label_lookup == "ids":
+        return {**sampling, "logprob_token_ids": label_ids, "return_tokens_as_token_ids": True}
+    return {**sampling, "top_logprobs": dialect.top_logprobs}
 
 
 def max_reply_tokens(options: Options, dialect: Dialect, answers: Answers = ()) -> int:
     """Return the maximum number of tokens of a reply, including reasoning."""
-    return 1 if options.labels else int(_text_sampling_fields(options, 0, dialect, answers)[dialect.limit_field])
+    if options.labels:
+        return 1
+    tokens = max(options.max_new_tokens, TOKENS_PER_CRITERION * len(answers))
+    # Models with `max_completion_tokens` always reason, and this limit includes the reasoning.
+    reasons = options.enable_thinking or dialect.limit_field == "max_completion_tokens"
+    return tokens + (options.thinking_budget if reasons else 0)
 
 
 def _text_sampling_fields(options: Options, vote: int, dialect: Dialect, answers: Answers) -> dict[str, Any]:
-    sampling: dict[str, Any] = {
-        "temperature": options.temperature,
-        "top_p": options.top_p,
-        dialect.limit_field: max(options.max_new_tokens, TOKENS_PER_CRITERION * len(answers)),
-    }
+    sampling: dict[str, Any] = {"temperature": options.temperature, "top_p": options.top_p}
+    if dialect.limit_field:
+        sampling[dialect.limit_field] = max_reply_tokens(options, dialect, answers)
     if options.seed is not None:
         sampling["seed"] = options.seed + vote
-    # Models with `max_completion_tokens` always reason, and this limit includes the reasoning.
-    if options.enable_thinking or dialect.limit_field == "max_completion_tokens":
-        sampling[dialect.limit_field] += options.thinking_budget
     if options.enable_thinking and dialect.has_thinking_budget:
         sampling["thinking_token_budget"] = options.thinking_budget
     pattern = _reply_pattern(options, answers)
@@ -181,6 +196,8 @@ def _pattern_schema(pattern: str) -> dict[str, Any]:
 def _thinking_fields(options: Options, dialect: Dialect) -> dict[str, Any]:
     if dialect.thinking_field == "chat_template_kwargs":
         return {"chat_template_kwargs": {"enable_thinking": options.enable_thinking}}
+    if dialect.thinking_field == "enable_thinking":
+        return {"enable_thinking": options.enable_thinking}
     if dialect.thinking_field == "reasoning_effort":
         return {"reasoning_effort": "medium" if options.enable_thinking else "none"}
     return {}

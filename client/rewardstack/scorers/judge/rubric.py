@@ -25,10 +25,11 @@ from rewardstack.scorers.judge.verdict import CONTINUED, DECORATION, UnreadableE
 FIELD = "rubrics"
 """Field of `extra_info` with the criteria."""
 TEXT_FIELDS = ("criterion", "criteria", "description", "text")
-POINTS_FIELDS = ("points", "weight")
+POINTS_FIELDS = ("points", "weight", "score", "value", "reward", "max_points", "importance")
 NAME_FIELDS = ("title", "name")
-"""Fields of a criterion that may contain its name. The first match is used; the same is true for `TEXT_FIELDS` and
-`POINTS_FIELDS`."""
+"""Fields of a criterion that may contain its name. The first match is used; the same is true for `TEXT_FIELDS`."""
+NUMBER_FIELDS = ("id", "index", "idx", "number", "order", "position", "rank", "level", "version")
+"""Fields of a criterion whose numbers are not its points."""
 MAX_CRITERIA = 128
 """Maximum number of criteria."""
 MAX_CHARACTERS = 10_000
@@ -189,11 +190,20 @@ def _check_names(number: int, entry: Mapping[str, Any]) -> None:
 
 
 def _parse_points(number: int, entry: Mapping[str, Any], modifiers: Mapping[str, Any]) -> float:
-    named = next(((name, entry[name]) for name in POINTS_FIELDS if entry.get(name) is not None), None)
-    if named is None:
-        severity = modifiers.get("severity")
-        return 1.0 if severity is None else _parse_number(number, "modifiers.severity", severity)
-    return _parse_number(number, *named)
+    """Return the points of a criterion; raise RequestError if its fields disagree, or have a number of another name."""
+    points = {name: _parse_number(number, name, entry[name]) for name in POINTS_FIELDS if entry.get(name) is not None}
+    (first, value), *others = [*points.items()] or [("", 1.0)]
+    for name, other in others:
+        if other != value:
+            raise _criterion_error(number, f".{name}", f"is {other:g}, but {first} is {value:g}; leave one of them out")
+    if points:
+        return value
+    unknown = [name for name in islice(entry, MAX_NAMES) if is_finite(entry[name]) and name not in NUMBER_FIELDS]
+    if unknown:
+        why = "is a number, but not the points of the criterion; rename it to points (below 0 for a penalty)"
+        raise _criterion_error(number, f".{unknown[0][:50]}", why)
+    severity = modifiers.get("severity")
+    return 1.0 if severity is None else _parse_number(number, "modifiers.severity", severity)
 
 
 def _parse_number(number: int, name: str, value: Any) -> float:
@@ -277,19 +287,18 @@ def _grade_instructions(count: int, *, uses_json: bool) -> str:
     )
 
 
-def parse_grades(text: str, count: int, *, truncated: bool = False) -> list[float]:
+def parse_grades(text: str, count: int) -> list[float]:
     """Parse the scores of a list of candidates, from 0 to 1.
 
     Args:
-        text: the reply; reasoning in it ends with `</think>`.
+        text: the reply, with or without reasoning.
         count: number of candidates.
-        truncated: whether the reply was truncated at the token limit.
 
     Raises:
         UnreadableError: a candidate does not have exactly one score, or a score is not from 0 to 1.
     """
     grades: dict[int, float] = {}
-    for number, word in parse_answer_pairs(text, truncated=truncated, answer=_GRADE):
+    for number, word in parse_answer_pairs(text, _GRADE):
         if not 1 <= number <= count or number in grades:
             why = "twice" if number in grades else f"but the candidates are 1 to {count}"
             raise UnreadableError(f"it has a score for candidate {number}, {why}")
@@ -310,13 +319,12 @@ def _parse_grade(number: int, word: str) -> float:
     return value
 
 
-def parse_answers(text: str, answers: Answers, *, truncated: bool = False) -> dict[int, float]:
+def parse_answers(text: str, answers: Answers) -> dict[int, float]:
     """Parse the answers in a reply; criteria without exactly one valid answer are omitted.
 
     Args:
-        text: the reply; reasoning in it ends with `</think>`.
+        text: the reply, with or without reasoning.
         answers: the valid answers to each criterion.
-        truncated: whether the reply was truncated at the token limit.
 
     Returns:
         A map from the index of each criterion to how far it is met, from 0 to 1.
@@ -325,7 +333,7 @@ def parse_answers(text: str, answers: Answers, *, truncated: bool = False) -> di
         UnreadableError: the reply answers a criterion that does not exist, or its reasoning does not end.
     """
     words_by_index: dict[int, set[str]] = {}
-    for number, word in parse_answer_pairs(text, truncated=truncated):
+    for number, word in parse_answer_pairs(text):
         if not 1 <= number <= len(answers):
             raise UnreadableError(f"it answers criterion {number}, but the criteria are 1 to {len(answers)}")
         words_by_index.setdefault(number - 1, set()).add(word)
@@ -340,9 +348,7 @@ def _answer_share(words: set[str], labels: tuple[str, ...]) -> float | None:
     return None if known or word not in labels else labels.index(word) / (len(labels) - 1)
 
 
-def parse_answer_pairs(
-    text: str, *, truncated: bool = False, answer: re.Pattern[str] = _ANSWER
-) -> list[tuple[int, str]]:
+def parse_answer_pairs(text: str, answer: re.Pattern[str] = _ANSWER) -> list[tuple[int, str]]:
     """Return the number and the word of each answer in a reply.
 
     Return the last block of successive lines with answers. If the reply has a JSON object on lines of its own, only the
@@ -350,14 +356,12 @@ def parse_answer_pairs(
 
     Args:
         text: the reply.
-        truncated: whether the reply was truncated at the token limit.
         answer: matches a line; its groups are `number` and `word`.
     """
-    text = without_thinking(text, truncated=truncated).strip()
+    text = without_thinking(text).strip()
     members, text = _last_object(text)
     answers = [(int(name), str(word)) for name, word in members if _NUMBER.fullmatch(name)]
     lines = [line for line in text.split("\n") if line.strip()]
-    lines = lines[:-1] if truncated else lines
     block: list[tuple[int, str]] = []
     for line in reversed(lines):
         line = line.replace("*", "").lstrip(DECORATION + "-([").removeprefix("Criterion ").removeprefix("Candidate ")

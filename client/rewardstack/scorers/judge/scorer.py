@@ -8,7 +8,7 @@ import math
 import statistics
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -27,12 +27,14 @@ from rewardstack.scorers.budget import Meter, NewMeter
 from rewardstack.scorers.destination import Destination, FindPool, Servers
 from rewardstack.scorers.judge.api import Api, api_path
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, gather_all
+from rewardstack.scorers.judge.conversation import ShownParts
 from rewardstack.scorers.judge.cost import count_usage, estimate
 from rewardstack.scorers.judge.explanation import effective_options, explain_exchange
 from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.named import JudgeConfig
-from rewardstack.scorers.judge.options import Options, portable_extra, read_options
+from rewardstack.scorers.judge.options import REQUEST_FIELDS, Options, portable_extra, read_options
 from rewardstack.scorers.judge.plan import Plan, cache_key, make_plan
+from rewardstack.scorers.judge.rejected_fields import is_too_long
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
 from rewardstack.scorers.rate import RateLimit, Reservation
@@ -40,10 +42,16 @@ from rewardstack.scorers.relay import Relayable
 from rewardstack.settings import Settings
 from rewardstack.transport import ray_actor
 from rewardstack.transport.discovery import optional_wait
+from rewardstack_verifier.transcript import TOOL
 
 VARIABLE = "LLM_JUDGE_SERVER_URL"
-TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
-"""Phrases in vLLM's errors about a prompt that is too long."""
+SHORTER: Sequence[Mapping[str, int]] = (
+    {TOOL: 8_000},
+    {TOOL: 2_000},
+    {TOOL: 2_000, "user": 8_000},
+    {TOOL: 2_000, "user": 2_000},
+)
+"""Limits of turns, in characters by role, to try one after another if a prompt is too long."""
 NO_ANSWER = "there is no answer"
 """Reason of the score 0 for a response that is empty or has only reasoning."""
 MAX_LATENCIES = 4096
@@ -110,19 +118,19 @@ class Judge(Relayable[Plan]):
             RequestError: an option is invalid, or the template needs a reference and there is none.
             SettingsError: neither the sample nor the environment sets a judge.
         """
-        item = self._with_fixed_options(item)
+        own, item = self._own_options(item), self._with_fixed_options(item)
         destination = self._destination(item, destination)
         options = read_options(item.extra)  # before the check for an answer, so that an invalid option always raises
         if options.view == "last_reply" and not item.solution.strip():
             return Score(0.0, reason=NO_ANSWER, source=self.source)
-        plan = self._plan(item, options, destination)
+        plan = self._plan(item, options, destination)._replace(own=own)
         return plan if plan.shown.candidate.strip() else Score(0.0, reason=NO_ANSWER, source=self.source)
 
     def plan(self, item: Item, destination: Destination | None) -> Plan:
         """Return the plan of the item even if the response has no answer; raise as `prepare` does."""
-        item = self._with_fixed_options(item)
+        own, item = self._own_options(item), self._with_fixed_options(item)
         destination = self._destination(item, destination)
-        return self._plan(item, read_options(item.extra), destination)
+        return self._plan(item, read_options(item.extra), destination)._replace(own=own)
 
     def _destination(self, item: Item, destination: Destination | None) -> Destination:
         destination = destination or self._servers.destination(item.extra)
@@ -216,6 +224,8 @@ class Judge(Relayable[Plan]):
         """
         meter = self._new_meter(self.source)
         reservation = await self._reserve(plans, context.deadline)
+        if self._rate is not None and reservation is not None:
+            meter.limit = partial(self._rate.admit_attempt, reservation, context.deadline)
         usage: Usage | None = None
         try:
             scores = await self._request_scores(plans, decide, meter, context)
@@ -233,9 +243,10 @@ class Judge(Relayable[Plan]):
     ) -> list[Score]:
         """Return the scores as `score_requests` does, without their usage, which `meter` counts."""
         plan, started = plans[0], time.monotonic()
+        model = self._model(plan)
         try:
             model = await self._prepare_model(plan, context.deadline)  # `keys` may not have been called recently
-            verdicts = await decide(_with_meter(plans, meter), model, context.deadline)
+            verdicts = await self._decide(_with_meter(plans, meter), decide, model, context.deadline)
             scores = [*map(self._to_score, verdicts)]
         except RequestError as error:
             shown = error if self._named is None else self._named.rename_option(error)
@@ -243,7 +254,7 @@ class Judge(Relayable[Plan]):
                 raise shown from error
             scores = [Score.unscored(str(shown), self.source, shown.field)]
         except ServiceError as error:
-            scores = [self._failed_score(error, plan)]
+            scores = [await self._failed_score(error, plan._replace(meter=meter), model, context.deadline)]
         finally:
             if context.trace is not None:
                 context.trace.note("judge", {}, _exchanges(plan, context.trace))
@@ -315,6 +326,11 @@ class Judge(Relayable[Plan]):
         """Return the item with the options that the routes file sets for a named judge."""
         return item if self._named is None else replace(item, extra=self._named.extra(item.extra))
 
+    def _own_options(self, item: Item) -> tuple[str, ...]:
+        """Return the options of `REQUEST_FIELDS` that the item sets, and the routes file does not."""
+        fixed = () if self._named is None else self._named.fixed_options
+        return tuple(one for one in REQUEST_FIELDS if item.extra.get(one) is not None and one not in fixed)
+
     def _key(self, plan: Plan, model: Model | None) -> Key | None:
         if model is None:
             return None
@@ -322,7 +338,8 @@ class Judge(Relayable[Plan]):
         return cache_key(plan, model, self._settings.judge_revision, self._settings.run_id, name)
 
     def _model(self, plan: Plan) -> Model:
-        return self._models.choose(plan.options.model or self._settings.judge_model, plan.destination)
+        options = plan.options
+        return self._models.choose(options.model or self._settings.judge_model, plan.destination, options.omit)
 
     def _to_score(self, verdict: Verdict) -> Score:
         score = Score(verdict.value, "ok", verdict.note, self.source, label_mass=verdict.label_mass)
@@ -340,7 +357,7 @@ class Judge(Relayable[Plan]):
         """Replace the estimate in the rate limit with the actual usage."""
         if self._rate is not None and reservation is not None:
             known = None if usage.uncounted else usage.prompt_tokens + usage.completion_tokens
-            self._rate.correct(reservation, usage.requests, known)
+            self._rate.correct(reservation, known)
 
     async def _verdict(self, plans: Sequence[Plan], model: Model, deadline: SharedDeadline) -> list[Verdict]:
         """Return a list with one verdict: the best one over the references."""
@@ -350,32 +367,84 @@ class Judge(Relayable[Plan]):
             return [await request(plan.references[0])]
         return [max(await gather_all(map(request, plan.references)), key=lambda one: one.value)]
 
-    def _failed_score(self, error: ServiceError, plan: Plan) -> Score:
+    async def _decide(
+        self, plans: Sequence[Plan], decide: Decide, model: Model, deadline: SharedDeadline
+    ) -> Sequence[Verdict]:
+        """Return the verdicts; if a prompt is too long, shorten turns that the policy did not write (`SHORTER`).
+
+        The note of a verdict says what was shortened.
+
+        Raises:
+            RejectedError: the prompt is too long however short these turns are, or is rejected for another reason.
+        """
+        try:
+            return await decide(plans, model, deadline)
+        except RejectedError as error:
+            [plan, *others] = plans
+            if others or plan.compared or not _is_too_long(error, plan):
+                raise
+            too_long = error
+        tried = plan.shown
+        for limits in SHORTER:
+            shown = plan.shown.shorten(limits)
+            if shown == tried:
+                continue
+            tried = shown
+            try:
+                verdicts = await decide([plan._replace(shown=shown)], model, deadline)
+            except RejectedError as error:
+                if not _is_too_long(error, plan):
+                    raise
+                continue
+            return [_add_note(verdict, _describe_shortened(plan.shown, shown)) for verdict in verdicts]
+        raise too_long
+
+    async def _failed_score(self, error: ServiceError, plan: Plan, model: Model, deadline: SharedDeadline) -> Score:
         if isinstance(error, RejectedError):
+            if _is_too_long(error, plan):
+                return await self._too_long(error, plan, model, deadline)
             error = self._servers.with_key_hint(error, plan.destination)
-            if any(words in str(error) for words in TOO_LONG):
-                return self._too_long(error, plan)
             if error.status == 404 and (served := ", ".join(self._models.served_models(plan.destination))):
                 where = "LLM_JUDGE_MODEL or model_name" if self._named is None else self._named.model_setting
                 return Score.failed(f"{error}; set {where} to one of: {served}", self.source)
         return Score.failed(f"{error}{_image_hint(error, plan)}", self.source)
 
-    def _too_long(self, error: RejectedError, plan: Plan) -> Score:
-        """Return the score for a prompt that is too long.
+    async def _too_long(self, error: RejectedError, plan: Plan, model: Model, deadline: SharedDeadline) -> Score:
+        """Return the score for a prompt that is too long: 0 if the policy's words alone are too long, else failed.
 
-        The score is 0 if the candidate has more tokens (estimated) than the rest of the prompt and the longest reply
-        together. Otherwise the sample fails. If the judge compares candidates, the samples always fail.
+        The policy's words must also be longer than the rest of that prompt and the longest reply together, so that a
+        policy is not blamed if the judge's context is too short for any sample.
+
+        If the judge compares candidates, the samples always fail.
         """
         if plan.compared:
             remedy = "raise the judge's MAX_MODEL_LEN or shorten the responses" + (
                 ", or compare fewer at a time (compare = 'pairwise', or smaller groups)" if plan.compared > 2 else ""
             )
             return Score.failed(f"{error}; {remedy}", self.source)
-        rest = self.estimate([plan._replace(shown=plan.shown._replace(candidate=""))])
+        alone = plan._replace(shown=plan.shown.policy_words, references=("",))
+        rest = estimate(alone._replace(shown=ShownParts("", "")), model)
         tokens = (rest.prompt_tokens + rest.completion_tokens) / rest.requests
-        if estimate_tokens(plan.shown.candidate) > tokens:
+        is_longer = estimate_tokens(alone.shown.candidate) > tokens
+        if is_longer and await self.calls.is_too_long(alone, model, deadline):
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)
         return Score.failed(f"{error}; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens", self.source)
+
+
+def _is_too_long(error: RejectedError, plan: Plan) -> bool:
+    return is_too_long(error, plan.texts(plan.user_message(plan.references[0])))
+
+
+def _add_note(verdict: Verdict, note: str) -> Verdict:
+    return verdict._replace(note="; ".join(filter(None, (verdict.note, note))))
+
+
+def _describe_shortened(before: ShownParts, after: ShownParts) -> str:
+    pairs = zip((*before.task, *before.trace), (*after.task, *after.trace), strict=True)
+    roles = [old.role for old, new in pairs if old != new]
+    names = {TOOL: "outputs of tools", "user": "turns of users"}
+    counts = [f"{roles.count(role)} {name}" for role, name in names.items() if role in roles]
+    return f"shortened to fit the judge's context: {' and '.join(counts)}"
 
 
 def _with_meter(plans: Sequence[Plan], meter: Meter) -> list[Plan]:

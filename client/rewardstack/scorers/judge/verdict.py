@@ -14,18 +14,16 @@ from unicodedata import category
 
 from rewardstack.errors import ReplyError
 from rewardstack.scorers.judge.scale import HUNDRED, UNIT, Scale
+from rewardstack_verifier.transcript import last_turn, separate_reasoning
 
 UNREADABLE = "no verdict in the judge's reply"
 """Start of the message of every `UnreadableError`."""
-TRUNCATED = "it was truncated at max_new_tokens; raise max_new_tokens, or shorten the reply that the template asks for"
 DECORATION = " \t\r*_`#>$\"'"
 """Characters that may surround a verdict, such as Markdown emphasis."""
 BULLET = re.compile(r"(?:[-+\u2022]|\d{1,3}[.)])\s{1,8}")
 """A bullet or number of a list, which may precede a verdict."""
 VERDICT_MARKER = re.compile(rf"REWARD[\n{re.escape(DECORATION)}]*:")
 """The marker of a verdict line or JSON member. `fences` neutralizes it in all untrusted text."""
-THINKING_END = "</think>"
-THINKING_START = "<think>"
 NUMBER = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?(?![\w.]\d|\w)", re.ASCII)
 RATIO = re.compile(r"\s{0,3}\(?(?:/|out of)\s{0,3}(\d{1,7})(?:\.0{1,3})?\)?(?![\w.]\d|\w)")
 """Matches the rest of a ratio after its first number: `/10` in `8/10`, or ` out of 1` in `0.8 out of 1`.
@@ -44,8 +42,6 @@ CONTINUED = re.compile(
 """Matches text that continues the number before it, as in `7 percent`, `1 out of ten`, `0.8 to 0.9` and `0,85`."""
 PLAIN = re.compile(r"REWARD: (0\.[0-9]{3}|1\.000)")
 """A reply that is only a verdict line with a number from 0 to 1."""
-COMPLETE = re.compile(r"\.\d{3}$")
-"""The end of a number with three decimals, which is complete even if the reply is truncated."""
 
 
 class Verdict(NamedTuple):
@@ -74,33 +70,41 @@ class UnreadableError(ReplyError):
         super().__init__(f"{UNREADABLE}: {why}")
 
 
-def parse_verdict(text: str, scale: Scale, *, truncated: bool = False) -> float:
+class IncompleteError(UnreadableError):
+    """A reply did not end by itself.
+
+    Args:
+        why: why it ended.
+        is_truncated: whether it ended at the token limit.
+    """
+
+    def __init__(self, why: str, *, is_truncated: bool = False) -> None:
+        super().__init__(why)
+        self.is_truncated = is_truncated
+
+
+def parse_verdict(text: str, scale: Scale) -> float:
     """Return the verdict in a reply, as a number from 0 to 1.
 
     The verdict is read from the last `REWARD:` line. Without such a line, it is read from a JSON object.
 
     Args:
-        text: the reply; reasoning in it ends with `</think>`.
+        text: the reply, with or without reasoning.
         scale: the scale of the template.
-        truncated: whether the reply was truncated at the token limit.
 
     Raises:
         UnreadableError: there is no verdict, more than one number, or a number that is not on the scale.
     """
     if scale == UNIT and (plain := PLAIN.fullmatch(text)):
         return float(plain[1])
-    lines = without_thinking(text, truncated=truncated).strip().split("\n")
-    index, marker = _find_last_marker(lines)
+    lines = without_thinking(text).strip().split("\n")
+    _, marker = _find_last_marker(lines)
     if marker is None:
-        value = None if truncated else read_json_verdict(text, scale)
+        value = read_json_verdict(text, scale)
         if value is None:
-            raise UnreadableError(TRUNCATED if truncated else "it has no line `REWARD: <number>`")
+            raise UnreadableError("it has no line `REWARD: <number>`")
         return value
     value, number = _parse_number(marker.string[marker.end() :], scale)
-    if truncated and (
-        index < len(lines) - 1 or not (COMPLETE.search(number) or (scale.high > 1 and value == scale.high))
-    ):
-        raise UnreadableError(TRUNCATED)
     return _to_fraction(value, number, scale)
 
 
@@ -112,7 +116,7 @@ def _to_fraction(value: float, number: str, scale: Scale) -> float:
 
 def verdict_line(text: str) -> str:
     """Return the line or JSON object from which `parse_verdict` reads the verdict; empty if there is none."""
-    lines = text.rpartition(THINKING_END)[2].strip().split("\n")
+    lines = separate_reasoning(last_turn(text)).answer.strip().split("\n")
     index, marker = _find_last_marker(lines)
     if marker is not None:
         return lines[index]
@@ -141,7 +145,7 @@ def read_json_verdict(text: str, scale: Scale) -> float | None:
     Raises:
         UnreadableError: the object does not have exactly one number `REWARD` that is on the scale.
     """
-    for match in _find_json_objects(without_thinking(text, truncated=False).strip()):
+    for match in _find_json_objects(without_thinking(text).strip()):
         try:
             members: Any = json.loads(match, object_pairs_hook=list)
         except (ValueError, RecursionError):
@@ -161,15 +165,12 @@ def _find_json_objects(text: str) -> list[str]:
     return outer + FENCED.findall(text)[-1:]
 
 
-def without_thinking(text: str, *, truncated: bool) -> str:
-    """Return the text of a reply after its reasoning; raise UnreadableError if the reasoning does not end."""
-    _, marker, tail = text.rpartition(THINKING_END)
-    if marker:
-        return tail
-    if THINKING_START in tail:
-        why = "was truncated at max_new_tokens" if truncated else "does not end"
-        raise UnreadableError(f"its reasoning {why}")
-    return tail
+def without_thinking(text: str) -> str:
+    """Return the last turn of a reply without reasoning; raise UnreadableError if the reasoning does not end."""
+    separated = separate_reasoning(last_turn(text))
+    if separated.is_open:
+        raise UnreadableError("its reasoning does not end")
+    return separated.answer
 
 
 def _parse_number(rest: str, scale: Scale) -> tuple[float, str]:

@@ -17,7 +17,7 @@ import math
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,10 @@ from rewardstack.core import event_loop
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.errors import ReplyError
 from rewardstack.settings_table import TABLE
-from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import open_session
 from rewardstack.transport.message import Message
+from rewardstack.transport.servers import Servers
+from rewardstack.transport.service import find_service
 from rewardstack_rules.code.inside.processes import FIXED
 from rewardstack_rules.code.launcher import START, STARVED, Process, SandboxError, content, write
 
@@ -77,7 +78,7 @@ class FusionLauncher:
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = [url.removesuffix(PATH) for url in urls]
         self._max_retries = TABLE[RETRIES].read(os.environ.get(RETRIES, ""))
-        self._service: EndpointPool | None = None
+        self._service: Servers | None = None
 
     def start(self) -> None:
         """Do nothing: there is no launcher process."""
@@ -122,9 +123,8 @@ class FusionLauncher:
 
     async def _ask(self, body: bytes, seconds: float) -> tuple[Mapping[str, Any], Mapping[str, bytes]]:
         if self._service is None:
-            self._service = EndpointPool(
-                self._urls, "", open_session(), 1, self._max_retries, refused_timeout=REQUEST_SLACK
-            )
+            service = partial(find_service, open_session())
+            self._service = Servers(self._urls, "", service, 1, self._max_retries, refused_timeout=REQUEST_SLACK)
         deadline = SharedDeadline(Deadline(seconds, seconds))
         found: tuple[Mapping[str, Any], Mapping[str, bytes]] = await self._service.ask(
             Message("POST", PATH, body, read=_read), deadline

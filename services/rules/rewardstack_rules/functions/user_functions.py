@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import math
 import sys
@@ -11,8 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast, overload
 
 from rewardstack.errors import RouteError, SettingsError
@@ -192,16 +193,25 @@ def _is_async(function: Any) -> bool:
     return any(inspect.iscoroutinefunction(one) for one in (function, type(function).__call__))
 
 
+class _Uncached(SourceFileLoader):
+    """Compiles a file every time, because Python uses a stale `.pyc` if two edits of equal size share a second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def _import(path: Path) -> ModuleType:
     name = f"rewardstack_functions_{path.stem}_{blake2b(str(path).encode(), digest_size=4).hexdigest()}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    loader = _Uncached(name, str(path))
+    spec = spec_from_file_location(name, path, loader=loader)
+    if spec is None or path.suffix != ".py":
         raise SettingsError(f"{path} is not a Python file; put reward functions into .py files", "REWARD_FUNCTIONS")
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    sys.dont_write_bytecode = True  # of modules in the folder of the file, for the reason that `_Uncached` gives
+    module = sys.modules[name] = module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise SettingsError(
             f"{path} cannot be loaded: {type(error).__name__}: {error}{_place(path, error)}; "

@@ -92,11 +92,7 @@ class JobStore:
                     raise Conflict
                 self._confirm_durable(JobKeys(tenant, job_id))  # the earlier request may still wait for the disk
                 return job_id
-            try:
-                self._confirm_durable(keys)
-            except BaseException:
-                self._withdraw(keys.script_keys(), [keys.job_id])
-                raise
+            self._confirm_or_withdraw(keys)
             sources = audit.most_common_sources(submission.sources)
             audit.log_event("submitted", keys, items=submission.items, bytes=submission.bytes, sources=sources)
             self._delivery.send((job_id, number) for number in range(len(submission.starts)))
@@ -132,6 +128,14 @@ class JobStore:
                 raise too_many_jobs(self._limits.open_jobs)
             raise OverloadError(EXPIRED) if not found else UnreachableError(KEY_CONFLICT)
         return known[1].decode(), known[2].decode()
+
+    def _confirm_or_withdraw(self, keys: JobKeys) -> None:
+        """Confirm an own job; if that fails, withdraw it. Raises as `_confirm_durable`."""
+        try:
+            self._confirm_durable(keys)
+        except BaseException:
+            self._withdraw(keys.script_keys(), [keys.job_id])
+            raise
 
     def _confirm_durable(self, keys: JobKeys) -> None:
         """Wait until a published job is on the queue's disk.

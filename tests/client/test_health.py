@@ -1,4 +1,4 @@
-"""The limiter of one endpoint as a table: how much it lets through after refusals, lost connections and successes."""
+"""The health of one server as a table: how much it lets through after refusals, lost connections and successes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from rewardstack.transport import limiter as limiters
-from rewardstack.transport.limiter import BACKOFF_MAX, RETRY_AFTER_MAX, Limiter
+from rewardstack.errors import OverloadError, UnreachableError
+from rewardstack.transport import faults, timing
+from rewardstack.transport import health as healths
+from rewardstack.transport.faults import Fault
+from rewardstack.transport.health import Health
 from tests.support.table import Table
 
 START = 100.0
-REFUSED, TOOK = ("refused", 0.0), ("record_success",)
-OUT_OF_REACH: list[tuple[Any, ...]] = [("record_failure",)] * 3
+REFUSED, TOOK = ("refused", 0.0), ("succeeds",)
+OUT_OF_REACH: list[tuple[Any, ...]] = [("is lost",)] * 3
 
 
 class Clock:
@@ -25,34 +28,59 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The limiter's time; each pause takes its longest."""
+    """The server's time; each pause takes its longest."""
     clock = Clock()
-    monkeypatch.setattr(limiters, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    monkeypatch.setattr(limiters, "random", SimpleNamespace(uniform=lambda low, high: high))
+    monkeypatch.setattr(healths, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(faults, "random", SimpleNamespace(uniform=lambda low, high: high))
     return clock
 
 
-def play(limiter: Limiter, clock: Clock, events: list[tuple[Any, ...]]) -> None:
-    """Plays `events` to the limiter: `wait SECONDS`, `refused SENT_AGO IN_FLIGHT RETRY_AFTER`, or a method's name."""
+def play(health: Health, clock: Clock, events: list[tuple[Any, ...]]) -> None:
+    """Plays `events`: `wait SECONDS`, `refused SENT_AGO IN_FLIGHT RETRY_AFTER`, `asked IN_FLIGHT`, or an outcome."""
     for name, *arguments in events:
         if name == "wait":
             clock.now += arguments[0]
         elif name == "refused":
-            refuse(limiter, clock, *arguments)
-        elif name == "hangs":
-            limiter.record_failure(immediately=True)
+            refuse(health, clock, *arguments)
+        elif name == "asked":
+            admits(health, *arguments)
+        elif name == "succeeds":
+            health.succeed()
+        elif name == "lower limit":
+            health.lower_limit(*arguments)
         else:
-            getattr(limiter, name)(*arguments)
+            lose(health, clock, opens=name == "hangs")
 
 
-def refuse(limiter: Limiter, clock: Clock, sent_ago: float = 0.0, in_flight: int = 0, retry_after: float = 0.0) -> None:
-    """A request sent `sent_ago` seconds before now is refused."""
-    limiter.record_overload(clock.now - sent_ago, in_flight, retry_after)
+def refuse(
+    health: Health,
+    clock: Clock,
+    sent_ago: float = 0.0,
+    in_flight: int = 0,
+    retry_after: float = 0.0,
+    *,
+    ejects: bool = False,
+) -> None:
+    """A request sent `sent_ago` seconds before now is refused, with so many others in flight."""
+    health.in_flight = in_flight + 1
+    health.fail(Fault.BUSY, OverloadError("busy", retry_after, 503), clock.now - sent_ago, ejects=ejects)
+    health.in_flight = in_flight
 
 
-def state(limiter: Limiter, clock: Clock) -> tuple[int, float, bool]:
+def lose(health: Health, clock: Clock, *, ejects: bool = False, opens: bool = False) -> None:
+    """The connection of a request is lost."""
+    health.fail(Fault.DOWN, UnreachableError("lost"), clock.now, ejects=ejects, opens=opens)
+
+
+def admits(health: Health, in_flight: int) -> bool:
+    """Whether one more request may be sent, if so many are in flight."""
+    health.in_flight = in_flight
+    return health.admits() or health.grow()
+
+
+def state(health: Health, clock: Clock) -> tuple[int, float, bool]:
     """What is allowed in flight, for how many seconds nothing is, and whether the circuit is open."""
-    return limiter.limit, max(0.0, limiter.paused_until - clock.now), limiter.is_open
+    return health.limit, max(0.0, health.paused_until - clock.now), health.is_open
 
 
 REFUSALS: list[tuple[list[tuple[Any, ...]], int, float]] = [
@@ -73,7 +101,7 @@ REFUSALS: list[tuple[list[tuple[Any, ...]], int, float]] = [
     ([("refused", 0.0, 10, 7.0)], 10, 7.0),
     ([("refused", 0.0, 10, 7.0), ("refused", 1.0, 9, 3.0)], 9, 7.0),
     ([("refused", 0.0, 0, 0.1)], 1, 0.2),
-    ([("refused", 0.0, 0, 86400.0)], 1, RETRY_AFTER_MAX),
+    ([("refused", 0.0, 0, 86400.0)], 1, timing.RETRY_AFTER_MAX),
 ]
 
 
@@ -82,20 +110,20 @@ def test_refusals(clock: Clock, table: Table) -> None:
     for events, limit, pause in REFUSALS:
         with table.case(f"{events}"):
             clock.now = START
-            limiter = Limiter(64)
-            play(limiter, clock, events)
-            assert (limit, pytest.approx(pause), False) == state(limiter, clock)
+            health = Health(64)
+            play(health, clock, events)
+            assert (limit, pytest.approx(pause), False) == state(health, clock)
 
 
 @pytest.mark.parametrize(
     ("events", "limit", "pause", "is_open"),
     [
-        ([("record_failure",)] * 2, 64, 0.0, False),
-        ([("record_failure",)] * 2 + [TOOK, ("record_failure",)], 64, 0.0, False),
-        ([("record_failure",)] * 2 + [("refused", 0.0, 60), ("record_failure",)], 32, 0.0, False),
+        ([("is lost",)] * 2, 64, 0.0, False),
+        ([("is lost",)] * 2 + [TOOK, ("is lost",)], 64, 0.0, False),
+        ([("is lost",)] * 2 + [("refused", 0.0, 60), ("is lost",)], 32, 0.0, False),
         (OUT_OF_REACH, 1, 0.2, True),
         (OUT_OF_REACH * 2, 1, 0.2, True),
-        ([*OUT_OF_REACH, ("wait", 0.2), ("record_failure",)], 1, 0.4, True),
+        ([*OUT_OF_REACH, ("wait", 0.2), ("is lost",)], 1, 0.4, True),
         ([*OUT_OF_REACH, ("wait", 0.2), TOOK], 2, 0.0, False),
         ([*OUT_OF_REACH, ("wait", 0.2), REFUSED], 1, 0.4, False),
         ([("hangs",)], 1, 0.2, True),
@@ -104,24 +132,24 @@ def test_refusals(clock: Clock, table: Table) -> None:
 )
 def test_circuit(clock: Clock, events: list[tuple[Any, ...]], limit: int, pause: float, is_open: bool) -> None:
     """Three lost connections in a row, or one hang, open the circuit; any answer closes it, a refusal included."""
-    limiter = Limiter(64)
-    play(limiter, clock, events)
-    assert (limit, pytest.approx(pause), is_open) == state(limiter, clock)
+    health = Health(64)
+    play(health, clock, events)
+    assert (limit, pytest.approx(pause), is_open) == state(health, clock)
 
 
 def test_ejection(clock: Clock) -> None:
     """An endpoint that others can stand in for is left out longer, and after ten refusals as well."""
-    limiter, pauses = Limiter(64), []
+    health, pauses = Health(64), []
     for _ in range(9):
         for _ in range(3):
-            limiter.record_failure(ejects=True)
-        pauses.append(limiter.paused_until - clock.now)
-        clock.now = limiter.paused_until
+            lose(health, clock, ejects=True)
+        pauses.append(health.paused_until - clock.now)
+        clock.now = health.paused_until
     assert [1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * 4] == pytest.approx(pauses)
-    limiter = Limiter(64)
+    health = Health(64)
     for times in range(1, 11):
-        limiter.record_overload(clock.now, 60, 0.0, ejects=True)
-        assert (times == 10) == limiter.is_open != limiter.is_available
+        refuse(health, clock, 0.0, 60, ejects=True)
+        assert (times == 10) == health.is_open != health.is_usable
 
 
 @pytest.mark.parametrize(
@@ -142,9 +170,9 @@ def test_ejection(clock: Clock) -> None:
 )
 def test_growth(clock: Clock, events: list[tuple[Any, ...]], successes: int, limit: int) -> None:
     """After a pause each success adds one place, as in slow start; above a refusal one place takes a whole wave."""
-    limiter = Limiter(64)
-    play(limiter, clock, [*events, *[TOOK] * successes])
-    assert limit == limiter.limit
+    health = Health(64)
+    play(health, clock, [*events, *[TOOK] * successes])
+    assert limit == health.limit
 
 
 @pytest.mark.parametrize(
@@ -152,12 +180,12 @@ def test_growth(clock: Clock, events: list[tuple[Any, ...]], successes: int, lim
 )
 def test_admission_after_a_pause(clock: Clock, in_flight: int, passed: float, admitted: bool) -> None:
     """A paused endpoint takes nothing until the pause is over, and then one request."""
-    limiter = Limiter(64)
-    play(limiter, clock, [REFUSED, ("wait", passed)])
-    assert admitted == limiter.admits(in_flight)
+    health = Health(64)
+    play(health, clock, [REFUSED, ("wait", passed)])
+    assert admitted == admits(health, in_flight)
 
 
-FULL, SHORT, LONG = ("admits", 64), ("wait", 0.19), ("wait", 0.2)
+FULL, SHORT, LONG = ("asked", 64), ("wait", 0.19), ("wait", 0.2)
 
 
 @pytest.mark.parametrize(
@@ -168,60 +196,83 @@ FULL, SHORT, LONG = ("admits", 64), ("wait", 0.19), ("wait", 0.2)
         (1000, [FULL, SHORT, FULL], 64),
         (1000, [FULL, LONG, FULL], 128),
         (1000, [LONG, FULL], 64),
-        (1000, [FULL, LONG, FULL, LONG, ("admits", 128), LONG, ("admits", 256)], 512),
-        (100, [FULL, LONG, FULL, LONG, ("admits", 100)], 100),
+        (1000, [FULL, LONG, FULL, LONG, ("asked", 128), LONG, ("asked", 256)], 512),
+        (100, [FULL, LONG, FULL, LONG, ("asked", 100)], 100),
         (1000, [TOOK] * 10, 74),
         (1000, [FULL, ("refused", 0.0, 32), LONG, FULL], 32),
-        (1000, [FULL, ("record_failure",), LONG, FULL], 64),
-        (1000, [FULL, ("lower_limit", 10), LONG, FULL], 10),
+        (1000, [FULL, ("is lost",), LONG, FULL], 64),
+        (1000, [FULL, ("lower limit", 10), LONG, FULL], 10),
     ],
 )
 def test_first_growth(clock: Clock, ceiling: int, events: list[tuple[Any, ...]], limit: int) -> None:
     """Until the first failure, the limit doubles whenever all slots have been taken for 0.2 s, up to the ceiling."""
-    limiter = Limiter(ceiling)
-    play(limiter, clock, events)
-    assert limit == limiter.limit
+    health = Health(ceiling)
+    play(health, clock, events)
+    assert limit == health.limit
 
 
 @pytest.mark.parametrize(("in_flight", "admitted"), [(0, True), (63, True), (64, False), (65, False)])
 def test_admission(clock: Clock, in_flight: int, admitted: bool) -> None:
     """An endpoint takes up to its limit."""
-    assert admitted == Limiter(64).admits(in_flight)
+    assert admitted == admits(Health(64), in_flight)
 
 
 def test_success_during_a_pause(clock: Clock) -> None:
     """The answer to a request sent earlier does not end a pause that the server asked for."""
-    limiter = Limiter(64)
-    play(limiter, clock, [("refused", 0.0, 1, 7.0), TOOK])
-    assert not limiter.admits(0)
+    health = Health(64)
+    play(health, clock, [("refused", 0.0, 1, 7.0), TOOK])
+    assert not admits(health, 0)
 
 
 def test_long_outage(clock: Clock) -> None:
     """However long an outage lasts, the pauses grow to their longest and no further, and hold."""
-    limiter, pauses = Limiter(64), []
+    health, pauses = Health(64), []
     for _ in range(3000):
-        limiter.record_overload(clock.now, 0, 0.0)
-        pauses.append(limiter.paused_until - clock.now)
-        clock.now = limiter.paused_until
+        refuse(health, clock)
+        pauses.append(health.paused_until - clock.now)
+        clock.now = health.paused_until
     assert [0.2, 0.4, 0.8, 1.6, 3.2] == pytest.approx(pauses[:5])
-    assert {BACKOFF_MAX} == {round(pause, 6) for pause in pauses[5:]}
+    assert {timing.BACKOFF_MAX} == {round(pause, 6) for pause in pauses[5:]}
 
 
 def test_pauses_differ(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses are drawn from the upper half of their range, so that many clients do not come back at once."""
     pauses = []
     for draw in (min, max):
-        monkeypatch.setattr(limiters, "random", SimpleNamespace(uniform=draw))
-        limiter = Limiter(64)
-        play(limiter, clock, [REFUSED])
-        pauses.append(limiter.paused_until - clock.now)
+        monkeypatch.setattr(faults, "random", SimpleNamespace(uniform=draw))
+        health = Health(64)
+        play(health, clock, [REFUSED])
+        pauses.append(health.paused_until - clock.now)
     assert [0.1, 0.2] == pytest.approx(pauses)
 
 
 def test_pauses_are_counted_until_an_answer(clock: Clock) -> None:
     """From a pause until the next answer the endpoint counts as paused, so that a probe goes first."""
-    limiter, seen = Limiter(64), []
-    for event in (("record_success",), REFUSED, ("wait", 0.2), TOOK):
-        play(limiter, clock, [event])
-        seen.append(limiter.pauses)
+    health, seen = Health(64), []
+    for event in (TOOK, REFUSED, ("wait", 0.2), TOOK):
+        play(health, clock, [event])
+        seen.append(health.pauses)
     assert [0, 1, 1, 0] == seen
+
+
+def test_a_question_changes_nothing(clock: Clock) -> None:
+    """However often a full server is asked whether it admits a request, its limit stays."""
+    health = Health(1000)
+    health.in_flight = 64
+    health.grow()
+    clock.now += 3600
+    assert not any(health.admits() for _ in range(5))
+    assert health.limit == 64 and health.grow() and health.limit == 128
+
+
+def test_replies_and_lost_connections(clock: Clock) -> None:
+    """A server that answers anything is not down; one that is down is not judged by its earlier replies."""
+    health = Health(64)
+    lose(health, clock)
+    assert health.down_since == START
+    refuse(health, clock)
+    assert health.down_since == float("inf") and Fault.BUSY in health.streaks
+    lose(health, clock)
+    assert [*health.streaks] == [Fault.DOWN]
+    health.succeed()
+    assert not health.streaks and health.error is None
