@@ -137,7 +137,15 @@ def _bind_error(host: str, port: int) -> OSError | UnicodeError | None:
 
 
 def _warn_if_open(settings: Settings) -> None:
-    if not settings.api_keys and not settings.socket and not _is_loopback(settings.host):
+    """Warn if other machines can connect to the server, which relies on the gateway against slow clients."""
+    if settings.socket or _is_loopback(settings.host):
+        return
+    log.warning(
+        "without the gateway (make up), %s is for trusted networks only: slow clients can block it; else use "
+        "--host 127.0.0.1",
+        settings.address,
+    )
+    if not settings.api_keys:
         log.warning(
             "no API keys: any client that can connect to %s can use this server; set REWARD_SERVER_API_KEYS, or use "
             "--host 127.0.0.1",

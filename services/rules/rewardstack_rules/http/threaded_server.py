@@ -15,7 +15,6 @@ from typing import Any, cast
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from rewardstack_rules.http.app import create_app
-from rewardstack_rules.http.connection import ClientSlots, PacedSocket, SlowClientError
 from rewardstack_rules.http.status import deregister
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.pools import start_pools
@@ -23,12 +22,7 @@ from rewardstack_rules.settings import Settings
 
 
 class _Handler(WSGIRequestHandler):
-    """Answers requests. It does not log requests (`request_log` does), and does not report slow clients."""
-
-    def handle(self) -> None:
-        """Answer the requests of a connection."""
-        with contextlib.suppress(SlowClientError):
-            super().handle()
+    """Answers requests. It does not log requests, because `request_log` does."""
 
     def run_wsgi(self) -> None:
         """Answer one request, and count it as in flight until it is answered."""
@@ -40,12 +34,7 @@ class _Handler(WSGIRequestHandler):
 
 
 class _Server(ThreadedWSGIServer):
-    """A server with a thread for each connection.
-
-    A slow client blocks only its own thread, so the number of slow clients is not limited.
-    """
-
-    slots = ClientSlots(sys.maxsize)
+    """A server with a thread for each connection, so a slow client blocks only its own thread."""
 
     def __init__(self, *args: Any) -> None:
         self._in_flight = 0
@@ -68,11 +57,6 @@ class _Server(ThreadedWSGIServer):
         """Wait until no request is in flight, for at most `seconds`."""
         with self._change:
             self._change.wait_for(lambda: not self._in_flight, seconds)
-
-    def get_request(self) -> tuple[PacedSocket, Any]:
-        """Accept a connection, and return it with the client's address."""
-        client, address = super().get_request()
-        return PacedSocket(client, self.slots), address
 
 
 def serve(settings: Settings) -> None:

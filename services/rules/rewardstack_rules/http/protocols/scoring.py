@@ -16,10 +16,11 @@ from rewardstack.core.messages import last_text
 from rewardstack.core.steps import Explanation
 from rewardstack.core.wire import SERVER_FIELD_ERROR, is_server_field
 from rewardstack.score import Request, Score
+from rewardstack_rules.http.connection import client_is_there
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.body import json_type, refuse_misspelled
-from rewardstack_rules.http.waiting import client_is_there, waiting_requests
+from rewardstack_rules.http.waiting import waiting_requests
 from rewardstack_rules.scoring.cancellation import always_wanted
 
 MAX_SAMPLES = 100_000
