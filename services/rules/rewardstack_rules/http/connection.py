@@ -17,16 +17,13 @@ SILENCE_SECONDS = 30.0
 """Maximum seconds for which a thread waits for the next bytes of a body, or for a reply to be read."""
 BROKEN_BODY = (OSError, ParseException)
 """Exceptions that reading a body raises if its client is gone or violates HTTP."""
-SOCKETS = ("gunicorn.socket", "werkzeug.socket")
-"""WSGI environment keys under which servers store the client's connection."""
-
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 def client_socket(wsgi: Environ) -> socket.socket | None:
     """Return the connection of a request; None if the application was called without one, as in tests."""
-    return next((wsgi[name] for name in SOCKETS if name in wsgi), None)
+    return wsgi.get("gunicorn.socket")
 
 
 def install(app: Flask) -> None:
