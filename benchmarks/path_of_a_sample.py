@@ -140,9 +140,11 @@ def _serve(port: str, output: str) -> None:
     trace = Trace()
     signal.signal(signal.SIGUSR1, trace.begin)
     signal.signal(signal.SIGUSR2, lambda *_: Path(output).write_text(json.dumps(trace.end())))
-    from rewardstack_rules import run_reward_server
+    from werkzeug.serving import make_server
 
-    run_reward_server.main(["--host", "127.0.0.1", "--port", port])
+    from rewardstack_rules.http.app import create_app
+
+    make_server("127.0.0.1", int(port), create_app(), threaded=True).serve_forever()
 
 
 def _traced(output: Path) -> dict[str, Passed]:

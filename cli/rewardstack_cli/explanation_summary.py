@@ -10,9 +10,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rewardstack.cause import Cause
 from rewardstack.core.steps import Explanation, Step
 from rewardstack.routing.shaping import FLOORED
-from rewardstack_cli.failures import CHECK_HINT, find_cause
+from rewardstack_cli.failures import CHECK_HINT, to_correct
 
 PART_PREFIX = "part "
 """Prefix of the name of a part's step."""
@@ -72,17 +73,17 @@ def summarize(explanation: Explanation) -> Iterator[str]:
         yield f"... {len(lines) - MAX_LINES} more lines"
     score = explanation.score
     if score is not None:
-        results = [*_leaf_results(root)] if root.parts else [(score.status, score.reason)]
-        if any(status != "ok" and find_cause(status, reason) == "service" for status, reason in results):
+        results = [*_leaf_results(root)] if root.parts else [(score.status, score.cause)]
+        if any(status != "ok" and to_correct(status, cause) == "service" for status, cause in results):
             yield CHECK_HINT
     time = "" if score is None else f"{score.latency_ms:,.0f} ms; "
     yield f"{time}-v shows all steps, with prompts and replies"
 
 
-def _leaf_results(node: Node) -> Iterator[tuple[str, str]]:
-    """Yield the status and reason of each leaf (route without parts) that was scored."""
+def _leaf_results(node: Node) -> Iterator[tuple[str, Cause | None]]:
+    """Yield the status and cause of each leaf (route without parts) that was scored."""
     if not node.parts and node.result:
-        yield str(node.result["status"]), str(node.result.get("reason", ""))
+        yield str(node.result["status"]), Cause.read(node.result.get("cause"))
     for part in node.parts.values():
         yield from _leaf_results(part)
 
@@ -94,7 +95,7 @@ def _build_node(name: str, route: Mapping[str, Any], steps: Sequence[Step]) -> N
         if step.name == "shaped":
             shaped = step.facts
         elif step.name == "key" and "error" in step.facts:  # the service did not report its identity
-            result = {"status": "failed", "reason": step.facts["error"]}
+            result = {"status": "failed", "reason": step.facts["error"], "cause": step.facts.get("cause")}
         elif "status" in step.facts and step.name != "score":
             result = step.facts
     parts = [step for step in steps if step.name.startswith(PART_PREFIX)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
+from rewardstack.cause import Cause
 from rewardstack.score import Score
 from rewardstack_cli.console import count_rows, say
 
@@ -13,24 +13,22 @@ MAX_CONSECUTIVE = 200
 """Number of consecutive failed rows of a route after which no more of its rows are sent."""
 
 NOT_SENT = "not sent"
-"""The `source` of the score of a row that was not sent; also the beginning of the score's `reason`."""
+"""The `source` of the score of a row that was not sent."""
 
 CHECK_HINT = "`rewardstack check` checks the services"
 
-FUNCTION_ERROR = re.compile(
-    r"(?:^|[:;] )(?:[\w.-]{1,64} (?:raised [A-Za-z_]|returned (?!\d)|gave \S+, outside)|the sample took longer than \d)"
-)
-"""Matches the reason of a score that failed because a reward function has an error or hangs."""
+FUNCTION_CAUSES = (Cause.FUNCTION_RAISED, Cause.FUNCTION_TIMEOUT, Cause.FUNCTION_VALUE)
+"""The causes of scores that failed because a reward function has an error or hangs."""
 
 
-def find_cause(status: str, reason: str) -> str:
-    """Return the cause of a missing score: `data`, `function` or `service`.
+def to_correct(status: str, cause: Cause | None) -> str:
+    """Return what has to be corrected before a row gets a score: `data`, `function` or `service`.
 
-    Rows that were not sent have the cause `service`.
+    Rows that were not sent need the `service`.
     """
     if status == "unscored":
-        return "service" if reason.startswith(NOT_SENT) else "data"
-    return "function" if FUNCTION_ERROR.search(reason) else "service"
+        return "service" if cause is Cause.NOT_SENT else "data"
+    return "function" if cause in FUNCTION_CAUSES else "service"
 
 
 class Failures:
@@ -39,13 +37,13 @@ class Failures:
     def __init__(self) -> None:
         self._consecutive: Counter[str] = Counter()
         self._stopped: dict[str, str] = {}
-        self._counts: Counter[tuple[str, str]] = Counter()
-        self._first: dict[tuple[str, str], str] = {}
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+        self._first: dict[tuple[str, str, str], str] = {}
 
     def skipped_score(self, route: str) -> Score | None:
         """Return the score of a row that is not sent because its route is stopped; None if the row should be sent."""
         reason = self._stopped.get(route)
-        return None if reason is None else Score.unscored(reason, NOT_SENT)
+        return None if reason is None else Score.unscored(reason, NOT_SENT, cause=Cause.NOT_SENT)
 
     def count(self, route: str, score: Score) -> None:
         """Count the next row in the order of the file; stop its route after `MAX_CONSECUTIVE` consecutive failures.
@@ -60,9 +58,9 @@ class Failures:
             # Do not reset the count for a cached score, which does not show that the service works.
             self._consecutive[route] *= score.cached
             return
-        status = NOT_SENT if score.source == NOT_SENT else score.status
-        self._counts[route, status] += 1
-        self._first.setdefault((route, status), score.reason)
+        key = route, score.status, (score.cause or Cause.OTHER).value
+        self._counts[key] += 1
+        self._first.setdefault(key, score.reason)
         if score.status != "failed":
             return
         self._consecutive[route] += 1
@@ -72,10 +70,10 @@ class Failures:
             say(f"{route}: {cause}; the remaining rows of this route are not sent")
 
     def lines(self) -> Iterator[str]:
-        """Yield the number of rows and the first reason for each route and status other than `ok`."""
-        for (route, status), count in sorted(self._counts.items()):
+        """Yield the number of rows and the first reason for each route, status other than `ok`, and cause."""
+        for (route, status, cause), count in sorted(self._counts.items()):
             rows = count_rows(count)
-            if status == NOT_SENT:
+            if cause == Cause.NOT_SENT:
                 yield f"{route}: {rows} not sent, because {MAX_CONSECUTIVE} consecutive rows failed"
             else:
-                yield f"{route}: {rows} {status}; first error: {self._first[route, status]}"
+                yield f"{route}: {rows} {status}; first error: {self._first[route, status, cause]}"

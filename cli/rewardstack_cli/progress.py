@@ -9,9 +9,10 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from rewardstack.cause import Cause
 from rewardstack.score import STATUSES
 from rewardstack_cli.console import count_rows, err
-from rewardstack_cli.failures import find_cause
+from rewardstack_cli.failures import to_correct
 
 NOT_ALL_SCORED = 3
 """Exit status if at least one row has no score."""
@@ -28,29 +29,29 @@ class Tally:
         statuses: number of rows by status.
         cached: number of rows whose value comes from a cache.
         total: sum of the values of rows with the status `ok` or `fallback`.
-        causes: number of rows without a score by cause (`failures.find_cause`).
+        to_correct: number of rows without a score by what has to be corrected (`failures.to_correct`).
     """
 
     statuses: Counter[str] = field(default_factory=Counter)
     cached: int = 0
     total: float = 0.0
-    causes: Counter[str] = field(default_factory=Counter)
+    to_correct: Counter[str] = field(default_factory=Counter)
 
-    def add(self, value: float | None, status: str, cached: bool, reason: str, **_: Any) -> None:
+    def add(self, value: float | None, status: str, cached: bool, cause: str | None = None, **_: Any) -> None:
         """Count a row, given the fields of its score (`rows.score_fields`)."""
-        self._count_status(status, reason, 1)
+        self._count_status(status, cause, 1)
         self.cached += bool(cached)
         if status in ("ok", "fallback"):
             self.total += value or 0.0
 
-    def remove_missing(self, status: str, reason: str, **_: Any) -> None:
+    def remove_missing(self, status: str, cause: str | None = None, **_: Any) -> None:
         """Remove a row without a score from the counts, given the score fields of its line in the output file."""
-        self._count_status(status, reason, -1)
+        self._count_status(status, cause, -1)
 
-    def _count_status(self, status: str, reason: str, change: int) -> None:
+    def _count_status(self, status: str, cause: str | None, change: int) -> None:
         self.statuses[status] += change
         if status in MISSING_STATUSES:
-            self.causes[find_cause(status, reason)] += change
+            self.to_correct[to_correct(status, Cause.read(cause))] += change
 
     @property
     def rows(self) -> int:

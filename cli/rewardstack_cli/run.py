@@ -22,7 +22,7 @@ from rewardstack_cli.data import parquet
 from rewardstack_cli.data.output import ScoreFile, row_digest
 from rewardstack_cli.data.rows import SCORE_FIELDS, Row, input_fields, to_json
 from rewardstack_cli.data.source import Source, check_output, is_parquet
-from rewardstack_cli.failures import CHECK_HINT, NOT_SENT, find_cause
+from rewardstack_cli.failures import CHECK_HINT, NOT_SENT, to_correct
 from rewardstack_cli.interrupts import Interrupts
 from rewardstack_cli.options import Scoring
 from rewardstack_cli.progress import NOT_ALL_SCORED, Tally, format_rate, progress_bar
@@ -248,13 +248,13 @@ class Run:
         if not tally.without_score:
             return 0
         say(f"rows without a score: {tally.without_score:,}; their `reason` says why")
-        for cause, remedy in self._remedies().items():
-            if tally.causes[cause]:
-                say(remedy.format(count_rows(tally.causes[cause])))
+        for what, remedy in self._remedies().items():
+            if tally.to_correct[what]:
+                say(remedy.format(count_rows(tally.to_correct[what])))
         return NOT_ALL_SCORED
 
     def _remedies(self) -> dict[str, str]:
-        """Return what to do about rows without a score, by the cause that `find_cause` returns."""
+        """Return what to do about rows without a score, by what has to be corrected (`to_correct`)."""
         retry = start_over = "--force submits all rows as a new job"
         if self._options.rescores:
             instead = " instead of --force" if self._start_over else ""
@@ -275,5 +275,5 @@ def _may_continue(error: RewardstackError) -> bool:
     """Return whether the same command can continue after an error, without a correction of IN or of a setting."""
     if isinstance(error, ScoringError):
         failed = next(score for score in error.scores if score.value is None and score.source != NOT_SENT)
-        return find_cause(failed.status, failed.reason) == "service"
+        return to_correct(failed.status, failed.cause) == "service"
     return isinstance(error, BudgetError) or not isinstance(error, ConfigError)

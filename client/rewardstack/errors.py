@@ -23,14 +23,29 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rewardstack.score import Score, Usage
+from rewardstack.cause import Cause, cause_of_field
+from rewardstack.score import Score, Usage
 
 
 class RewardstackError(Exception):
-    """The base of all errors; pickling keeps all attributes, as Ray requires."""
+    """The base of all errors; pickling keeps all attributes, as Ray requires.
+
+    Attributes:
+        cause: why the request or sample failed; it stays the same where a caller writes another message.
+    """
+
+    cause = Cause.OTHER
+
+    def __init__(self, *args: Any, cause: Cause | None = None) -> None:
+        super().__init__(*args)
+        if cause is not None:
+            self.cause = cause
+
+    def as_score(self, source: str = "") -> Score:
+        """Return the score of a sample that raised this error: unscored for a RequestError, else failed."""
+        return Score.failed(str(self), source, self.cause)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
@@ -39,8 +54,10 @@ class RewardstackError(Exception):
 class ConfigError(RewardstackError, ValueError):
     """Invalid user input; `field` names the invalid field if there is a single one."""
 
-    def __init__(self, message: str, field: str | None = None) -> None:
-        super().__init__(message)
+    cause = Cause.CONFIGURATION
+
+    def __init__(self, message: str, field: str | None = None, *, cause: Cause | None = None) -> None:
+        super().__init__(message, cause=cause)
         self.field = field
 
 
@@ -57,7 +74,14 @@ class UnknownSourceError(RouteError):
 
 
 class RequestError(ConfigError):
-    """An argument or a field of a request is missing or invalid."""
+    """An argument or a field of a request is missing or invalid; the field decides the cause if none is given."""
+
+    def __init__(self, message: str, field: str | None = None, *, cause: Cause | None = None) -> None:
+        super().__init__(message, field, cause=cause or cause_of_field(field))
+
+    def as_score(self, source: str = "") -> Score:
+        """Return the score of a sample that raised this error."""
+        return Score.unscored(str(self), source, self.field, self.cause)
 
 
 class BudgetError(ConfigError):
@@ -71,6 +95,8 @@ class BudgetError(ConfigError):
     Attributes:
         usage: usage of the sample before the error, if the error is about a single sample; else None.
     """
+
+    cause = Cause.BUDGET
 
     def __init__(self, message: str, field: str | None = None, scores: Sequence[Score] = ()) -> None:
         super().__init__(message, field)
@@ -89,9 +115,13 @@ class ServiceError(RewardstackError):
 class DeadlineError(ServiceError):
     """No valid answer came before the deadline."""
 
+    cause = Cause.TIMEOUT
+
 
 class UnreachableError(ServiceError):
     """The connection failed or was lost, or the endpoint hangs."""
+
+    cause = Cause.UNREACHABLE
 
 
 class RefusedError(UnreachableError):
@@ -105,12 +135,18 @@ class OverloadError(ServiceError):
         message: the service and its error.
         retry_after: seconds in the Retry-After header; 0 for none.
         status: HTTP status; 0 if there was no reply.
+        cause: the cause, if the reply has one.
     """
 
-    def __init__(self, message: str, retry_after: float = 0.0, status: int = 0) -> None:
-        super().__init__(message)
+    cause = Cause.OVERLOADED
+
+    def __init__(self, message: str, retry_after: float = 0.0, status: int = 0, *, cause: Cause | None = None) -> None:
+        super().__init__(message, cause=cause)
         self.retry_after = retry_after
         self.status = status
+
+
+_CAUSES_OF_REJECTIONS = {401: Cause.REFUSED_KEY, 403: Cause.REFUSED_KEY, 413: Cause.TOO_LONG}
 
 
 class RejectedError(ServiceError):
@@ -123,19 +159,23 @@ class RejectedError(ServiceError):
         complaint: the error message in the reply, shortened; empty if it has none.
         text: the body of the reply, up to 64 KiB.
         field: the invalid field of the request, or a setting of the server, as in the reply; empty if it has none.
+        cause: the cause, if it is known; else the status decides it.
     """
+
+    cause = Cause.REJECTED
 
     def __init__(
         self,
         message: str,
         status: int,
         *,
+        cause: Cause | None = None,
         is_misplaced: bool = False,
         complaint: str = "",
         text: str = "",
         field: str = "",
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, cause=cause or _CAUSES_OF_REJECTIONS.get(status))
         self.status = status
         self.is_misplaced = is_misplaced
         self.complaint = complaint
@@ -149,10 +189,13 @@ class ReplyError(ServiceError):
     Args:
         message: the service and its error.
         status: HTTP status of an error reply; 0 for an invalid reply.
+        cause: the cause, if the status does not decide it.
     """
 
-    def __init__(self, message: str, status: int = 0) -> None:
-        super().__init__(message)
+    cause = Cause.INVALID_REPLY
+
+    def __init__(self, message: str, status: int = 0, *, cause: Cause | None = None) -> None:
+        super().__init__(message, cause=cause or (Cause.SERVER_ERROR if status else None))
         self.status = status
 
 

@@ -24,7 +24,7 @@ from rewardstack.errors import RejectedError, ReplyError, RequestError
 from rewardstack.score import Score
 from rewardstack.settings import Settings, parse_urls
 from rewardstack.transport.http import display_url, find_proxy
-from rewardstack.transport.message import NO_ENDPOINT, Message
+from rewardstack.transport.message import PATH_FIELD, Message
 
 log = logging.getLogger(__name__)
 
@@ -116,11 +116,13 @@ class RemoteRewardModel:
         try:
             reply: dict[str, Any] = await service.ask(message, deadline)
         except RejectedError as error:
-            if error.status != 405 and not error.complaint.startswith(NO_ENDPOINT):
+            if error.status != 405 and error.field != PATH_FIELD:
                 raise
             parts = urlsplit(self._base_url)
             remedy = f"set endpoint to {parts.scheme}://{parts.netloc}/get_reward"
-            raise RejectedError(f"{error}; {remedy}", error.status, complaint=error.complaint) from error
+            raise RejectedError(
+                f"{error}; {remedy}", error.status, cause=error.cause, complaint=error.complaint
+            ) from error
         failed = Score.failed(f"{display_url(self.endpoint)} reports a failed sample; see the server's log")
         failure_rate.add_scores([failed if status == "failed" else Score(0.0) for status in _statuses(reply)], settings)
         return reply

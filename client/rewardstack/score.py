@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from rewardstack.cause import Cause
+
 Status = Literal["ok", "fallback", "unscored", "failed"]
 OnError = Literal["zero", "lexical", "none", "raise"]
 
@@ -122,6 +124,7 @@ class Score:
             samples share a request, only one of their scores has the usage of the request, so that sums count it once.
         volatile: whether scoring the sample again may give another value, e.g. because a program reached its time
             limit. Such a score is not cached.
+        cause: why the status is not `ok`; None if it is, or if nobody knows.
     """
 
     value: float | None
@@ -136,16 +139,17 @@ class Score:
     field: str = ""
     usage: Usage | None = None
     volatile: bool = False
+    cause: Cause | None = None
 
     @classmethod
-    def unscored(cls, reason: str, source: str = "", field: str | None = None) -> Score:
+    def unscored(cls, reason: str, source: str = "", field: str | None = None, cause: Cause | None = None) -> Score:
         """Return the score of a sample with an invalid reference, option or format."""
-        return cls(None, "unscored", reason, source, field=field or "")
+        return cls(None, "unscored", reason, source, field=field or "", cause=cause)
 
     @classmethod
-    def failed(cls, reason: str, source: str = "") -> Score:
+    def failed(cls, reason: str, source: str = "", cause: Cause | None = None) -> Score:
         """Return the score of a sample that could not be scored because of an infrastructure failure."""
-        return cls(None, "failed", reason, source)
+        return cls(None, "failed", reason, source, cause=cause)
 
     @property
     def accuracy(self) -> float | None:
@@ -190,6 +194,7 @@ class Score:
             self.field,
             usage,
             self.volatile,
+            self.cause,
         )
 
     def with_value(self, value: float | None) -> Score:

@@ -67,7 +67,7 @@ def files(
         "JUDGE_UPSTREAM": "judge",
         **model_paths(paths, servers, settings),
     }
-    names = ["nginx", "common", "open", "browsers", "page_root", *included, *(["tls"] if tls else [])]
+    names = ["nginx", "common", "open", "browsers", "large_body", "page_root", *included, *(["tls"] if tls else [])]
     if "judge" in services:
         names.append(balancing(settings))
     return {f"{name}.conf": fill(_template(name), values) for name in names}

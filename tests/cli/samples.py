@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-ADDED = ("value", "status", "reason", "cached", "parts", "label_mass", "usage")
-UNUSED = {"parts": None, "label_mass": None, "usage": None}
+ADDED = ("value", "status", "reason", "cause", "cached", "parts", "label_mass", "usage")
+UNUSED = {"cause": None, "parts": None, "label_mass": None, "usage": None}
 """What the score of a rule without components adds to its row, besides value, status, reason and cached."""
 
 

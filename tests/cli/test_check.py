@@ -180,7 +180,9 @@ def test_reward_servers_troubles_have_a_remedy(cli: Cli, problem: str) -> None:
 
 def test_a_path_under_which_nothing_answers_has_a_remedy(cli: Cli) -> None:
     """A URL with a path that the server does not have leads to the path, not to host and port."""
-    with scripted_server(Answer({"error": "there is no endpoint '/foo/health'; available: /health"}, 404)) as server:
+    with scripted_server(
+        Answer({"error": "there is no endpoint '/foo/health'; available: /health", "field": "path"}, 404)
+    ) as server:
         cli.variables["REWARD_SERVER_URL"] = f"{server.url}/foo"
         result = cli("check")
     assert "there is no endpoint '/foo/health'\n    no service answers under the path /foo; remove it" in result.out

@@ -137,23 +137,22 @@ def test_label_mass(cli: Cli, judge: FaultServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "is_shown"),
+    ("cause", "is_shown"),
     [
-        ("mentions raised KeyError: 'y' (my.py, line 6)", False),
-        ("mentions returned a str, not a number", False),
-        ("mentions gave 2, outside its range of 0 to 1", False),
-        ("rule_remote_mine: mine returned the text 'x'; return a number", False),
-        ("mine: the sample took longer than 5 s", False),
-        ("rule_remote_mine: mine: the sample took longer than 0.5 s", False),
-        ("mine: its process died", True),
-        ("http://judge:8000/v1/models returned 500: down", True),
+        ("function_raised", False),
+        ("function_value", False),
+        ("function_timeout", False),
+        ("function_died", True),
+        ("server_error", True),
+        ("a cause of a later version", True),
+        (None, True),
     ],
 )
 def test_check_is_suggested_for_services(
-    cli: Cli, rules: FaultServer, tmp_path: Path, reason: str, is_shown: bool
+    cli: Cli, rules: FaultServer, tmp_path: Path, cause: str | None, is_shown: bool
 ) -> None:
     """`rewardstack check` is suggested if a service failed, but not if the user's own function did."""
-    rules.set(said={"value": None, "status": "failed", "reason": reason})
+    rules.set(said={"value": None, "status": "failed", "reason": "down", "cause": cause})
     (tmp_path / "routes.json").write_text('{"routes": {"mine": {"sum": ["gsm8k"]}}}')
     cli.variables["REWARDSTACK_ROUTES"] = str(tmp_path / "routes.json")
     write_jsonl(tmp_path / "in.jsonl", [sample(2)])

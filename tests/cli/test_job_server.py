@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rewardstack import endpoints
+from rewardstack.cause import Cause
 from rewardstack.core.wire import score_record
 from rewardstack.errors import RejectedError, ReplyError
 from rewardstack.score import Score, Usage
@@ -139,7 +140,7 @@ def test_every_field_is_kept(cli: Cli, kind: str, write: Callable[..., Path], re
     given = [{**sample(at), "note": {"a": [1.5, None]}, "extra_info": {"problem": "ü", "index": at}} for at in range(2)]
     rows = read(write(cli.cwd / f"in.{kind}", given))
     scored = Score(0.5, "ok", "why", "rule:x", label_mass=0.9, parts={"a": 1.0}, usage=Usage(1, 2, 3))
-    failed = Score(0.0, "failed", "no answer", "llm_judge", usage=Usage(1, 0, 0, 1))
+    failed = Score(0.0, "failed", "no answer", "llm_judge", usage=Usage(1, 0, 0, 1), cause=Cause.TIMEOUT)
     lines = b"".join(
         json.dumps({"index": at, **score_record(one)}).encode() + b"\n" for at, one in enumerate((scored, failed))
     )
@@ -159,9 +160,9 @@ def test_every_field_is_kept(cli: Cli, kind: str, write: Callable[..., Path], re
     assert (result.status, own(out)) == (3, rows), result.err
     first = {name: dict(value) if name == "parts" else value for name, value in out[0].items() if name in ADDED}
     usage = Usage(1, 2, 3)._asdict()
-    added = {"value": 0.5, "status": "ok", "reason": "why", "cached": False}
+    added = {"value": 0.5, "status": "ok", "reason": "why", "cause": None, "cached": False}
     assert first == {**added, "parts": {"a": 1.0}, "label_mass": 0.9, "usage": usage}
-    assert out[1]["usage"] == Usage(1, 0, 0, 1)._asdict()
+    assert (out[1]["usage"], out[1]["cause"]) == (Usage(1, 0, 0, 1)._asdict(), "timeout")
     fields = ("data_source", "solution_str", "ground_truth", "extra_info")
     assert sent == [{name: row[name] for name in fields} for row in given]
     assert "--force submits all rows as a new job" in result.err

@@ -36,7 +36,7 @@ def test_every_type_survives(scoring: Cli, tmp_path: Path) -> None:
     assert out.schema.metadata[b"author"] == b"somebody"
     text, number = pa.string(), pa.float64()
     usage = pa.struct([(name, pa.int64()) for name in Usage._fields])
-    types = (number, text, text, pa.bool_(), pa.map_(text, number), number, usage)
+    types = (number, text, text, text, pa.bool_(), pa.map_(text, number), number, usage)
     assert [out.schema.field(name).type for name in ADDED] == [*types]
     assert values(out.to_pylist()) == [1.0, 1.0, 1.0]
 

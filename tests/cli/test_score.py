@@ -31,8 +31,8 @@ def test_a_row_of_out_is_the_row_of_in_with_its_score(scoring: Cli, tmp_path: Pa
     assert own(out) == rows
     assert list(out[0]) == [*rows[0], *ADDED]
     assert [[row[name] for name in ADDED] for row in out] == [
-        [1.0, "ok", "", False, None, None, None],
-        [0.0, "ok", "wrong answer: 4, the reference is 3", False, None, None, None],
+        [1.0, "ok", "", None, False, None, None, None],
+        [0.0, "ok", "wrong answer: 4, the reference is 3", None, False, None, None, None],
     ]
     assert "out.jsonl: 2 rows; ok 2; mean value 0.5000" in result.out
 
@@ -135,7 +135,7 @@ def test_rows_without_a_score_make_the_status_3(scoring: Cli, tmp_path: Path) ->
     assert result.status == 3
     assert statuses(out) == ["ok", "unscored", "ok"]
     assert values(out) == [1.0, 0.0, 1.0]
-    assert out[1]["reason"] == "the reference has no number"
+    assert (out[1]["reason"], out[1]["cause"]) == ("the reference has no number", "bad_reference")
     assert "rows without a score: 1;" in result.err
 
 

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import pytest
 
 from rewardstack import Request, acompute_score, compute_score, compute_score_batched, score
+from rewardstack.cause import Cause
 from rewardstack.core import failure_rate
 from rewardstack.core.failure_rate import FailureWindow
 from rewardstack.errors import BudgetError, FailureRateError
@@ -72,10 +73,11 @@ def test_only_failures_of_the_window_count(server: FaultServer) -> None:
 
 
 def test_the_most_frequent_reason() -> None:
-    """Reasons that differ in numbers alone count as one."""
-    reasons = ["away for 3.1 s", "refused", "away for 2 s", "refused", "away for 1 s"]
+    """Reasons of one cause count as one; the latest of them is quoted."""
+    away, refused = Cause.UNREACHABLE, Cause.REJECTED
+    failures = [("away", away), ("400", refused), ("gone for 2 s", away), ("422", refused), ("away for 1 s", away)]
     with pytest.raises(FailureRateError, match=r"most frequent reason: away for 1 s \(3 samples\)"):
-        FailureWindow().add(map(Score.failed, reasons), 0.4, 10)
+        FailureWindow().add([Score.failed(reason, cause=cause) for reason, cause in failures], 0.4, 10)
 
 
 def test_a_spent_budget(judge: FaultServer, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:

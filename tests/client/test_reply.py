@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rewardstack.core.wire import BUDGET_HEADER
+from rewardstack.core.wire import BUDGET_HEADER, CAUSE_HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError
 from rewardstack.transport import message
-from rewardstack.transport.message import Reply, get_body, parse_reply
+from rewardstack.transport.message import Reply, get_body, parse_reply, to_error
 from tests.support.table import Table
 
 URL = "http://judge:8000/v1/chat/completions"
@@ -91,6 +91,16 @@ def test_nothing_left_to_spend() -> None:
     for status, headers, body in ((429, {}, QUOTA), (503, {BUDGET_HEADER: "spent"}, {})):
         with pytest.raises(RejectedError):
             get_body(Reply(URL, status, headers, json.dumps(body).encode()))
+
+
+def test_causes(table: Table) -> None:
+    """The status of an error says its cause, unless a header does."""
+    statuses = {401: "refused_key", 403: "refused_key", 404: "rejected", 413: "too_long", 429: "overloaded"}
+    for status, cause in {**statuses, 500: "server_error", 502: "overloaded", 503: "overloaded"}.items():
+        for header, known in (("isolation_busy", "isolation_busy"), ("of a later version", cause), (None, cause)):
+            with table.case(f"{status} {header}"):
+                headers = {} if header is None else {CAUSE_HEADER: header}
+                assert to_error(Reply(URL, status, headers, b"{}")).cause == known
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 import pytest
 
 from rewardstack.cache.value import decode, encode
+from rewardstack.cause import Cause
 from rewardstack.core.wire import read_scores, score_record
 from rewardstack.pipeline.stages import copy_for_caller
 from rewardstack.score import Score, Usage
@@ -15,8 +16,22 @@ from rewardstack.score import Score, Usage
 USAGE = Usage(2, 30, 4, 1)
 MASS, PARTS = 0.75, {"format": 1.0}
 FULL = Score(
-    0.5, "ok", "why", "llm_judge", True, 2.0, MASS, PARTS, agreement=0.8, field="x", usage=USAGE, volatile=True
+    0.5,
+    "ok",
+    "why",
+    "llm_judge",
+    True,
+    2.0,
+    MASS,
+    PARTS,
+    agreement=0.8,
+    field="x",
+    usage=USAGE,
+    volatile=True,
+    cause=Cause.TIMEOUT,
 )
+UNCACHED = ("latency_ms", "field", "usage", "volatile", "cause")
+"""The fields of scores that are not cached, and those that differ between callers."""
 NAMES = [field.name for field in fields(Score)]
 
 
@@ -45,7 +60,7 @@ def test_shared() -> None:
     assert [FULL.usage, None] == [copy_for_caller(shared, 1.0).usage for _ in range(2)]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("latency_ms", "field", "usage", "volatile")])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in UNCACHED])
 def test_kept(name: str) -> None:
     """What the cache keeps is found whole, but for what it took: who reads it takes nothing. It keeps no score that
     blames a field, and none that another try may change."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import logging
+import math
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +14,12 @@ from typing import Any
 import pytest
 
 from rewardstack import Request, Score, score
-from rewardstack.errors import ConfigError
+from rewardstack.core.wire import read_scores, score_record
+from rewardstack.errors import ConfigError, RewardstackError
+from rewardstack.pipeline import missing
 from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.functions.registry import Rule
+from rewardstack_rules.metrics import counters
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 from tests.client.embedding.conftest import STAND_IN
@@ -24,7 +30,7 @@ from tests.support.table import Table
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = json.loads((ROOT / "tests" / "cases" / "statuses.json").read_text())
 SOURCES = {"judge": JUDGE, "embedding": "embedding_remote", "rule": "gsm8k"}
-HEADING = "| what happened | status | reward | the caller gets |\n| --- | --- | --- | --- |\n"
+HEADING = "| what happened | status | cause | reward | the caller gets |\n| --- | --- | --- | --- | --- |\n"
 
 __all__ = ["judge", "one_judge"]
 
@@ -48,7 +54,8 @@ def servers(judge: FaultServer, embedding: FaultServer, monkeypatch: pytest.Monk
 
 
 def forget_both(servers: dict[str, FaultServer], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the next case find both servers as a test does."""
+    """Let the next case find both servers as a test does, and warn as if it were the first."""
+    missing.missing_warnings.log_repeats(math.inf)
     forget(servers["judge"], monkeypatch)
     servers["embedding"].set(mode="ok")
 
@@ -111,14 +118,64 @@ def assert_row(
         return
     first = ask(requests_of(run))[0]
     assert (row["status"], run.get("value", 0.0)) == (first.status, pytest.approx(first.value))
+    assert (None if first.cause is None else first.cause.value) == run.get("cause")
     assert (row["heard"] == "a warning") == bool(warnings(caplog.records))
     assert any(run.get("says", "") in line for line in warnings(caplog.records)) or "says" not in run
 
 
+def scramble(text: str) -> str:
+    """Replace every letter."""
+    return codecs.encode(text, "rot13")
+
+
+@pytest.fixture
+def scrambled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no message of ours have a word that it has: those of errors, and the reasons of scores."""
+    new_score = Score.__init__
+
+    def init(self: Score, value: float | None, status: Any = "ok", reason: str = "", *args: Any, **fields: Any) -> None:
+        new_score(self, value, status, scramble(reason), *args, **fields)
+
+    monkeypatch.setattr(Score, "__init__", init)
+    monkeypatch.setattr(RewardstackError, "__str__", lambda error: scramble(Exception.__str__(error)))
+
+
+@pytest.mark.usefixtures("scrambled")
+def test_no_metric_depends_on_words(
+    servers: dict[str, FaultServer], evaluate: Callable[..., list[Score]], table: Table
+) -> None:
+    """Whatever the words of messages are, a sample is counted with the cause of its row, here and behind a server."""
+    for row in (row for row in ROWS if row["status"]):
+        for at, run in enumerate(row["runs"]):
+            with table.case(f"{row['what'][:40]} {run['by']} {at}"), pytest.MonkeyPatch.context() as patch:
+                forget_both(servers, patch)
+                if "set" in run:
+                    servers[run["by"]].set(**run["set"])
+                first = (evaluate if run["by"] == "rule" else score)(requests_of(run))[0]
+                for one in (first, *read_scores([score_record(first)])):
+                    assert counted(one) == ((row["status"], run["cause"]) if "cause" in run else None)
+
+
+def counted(one: Score) -> tuple[str, str] | None:
+    """Count a score; return the labels of its cause in the metric, None if it is not counted there."""
+    route = uuid.uuid4().hex
+    counters.count_scores([one], [route])
+    found = [sample.labels for metric in counters.CAUSES.collect() for sample in metric.samples]
+    return next(((labels["status"], labels["cause"]) for labels in found if labels["route"] == route), None)
+
+
 def test_the_document_has_the_rows() -> None:
     """`docs/routing.md` has the table of these rows, and no other."""
-    rows = [f"| {row['what']} | {_code(row['status'])} | {row['reward']} | {row['heard']} |\n" for row in ROWS]
+    rows = [
+        f"| {row['what']} | {_code(row['status'])} | {_causes(row)} | {row['reward']} | {row['heard']} |\n"
+        for row in ROWS
+    ]
     assert HEADING + "".join(rows) + "\n" in (ROOT / "docs" / "routing.md").read_text()
+
+
+def _causes(row: dict[str, Any]) -> str:
+    causes = dict.fromkeys(run["cause"] for run in row["runs"] if "cause" in run)
+    return ", ".join(map(_code, causes))
 
 
 def _code(status: str) -> str:

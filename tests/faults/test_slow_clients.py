@@ -1,29 +1,25 @@
-"""Clients that send or read slowly, hundreds at a time: others are answered as ever, and each of them is ended."""
+"""Clients that send or read slowly at the gateway, hundreds at a time: others are answered as ever."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import resource
-import select
 import socket
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import requests
 from requests.adapters import HTTPAdapter
 
 from tests.jobs.conftest import KEY, KEYS, Site, sample, site
 from tests.native.nginx import Gateway, load
-from tests.rules.conftest import RewardServer, running
+from tests.rules.conftest import RewardServer
 from tests.support.dribble import Dribble
 from tests.support.table import Table
 from tests.support.waiting import eventually
@@ -36,29 +32,13 @@ UNREAD_CLIENTS = 64
 REQUESTS = 100
 PAUSE = 0.01
 """Seconds between two of them."""
-HOUR = 3600
 ENDED_SECONDS = 60
 """Within which a client that is too slow is ended; generous for a machine that is busy."""
-PATCHED = Path(__file__).parents[1] / "support/patched_server.py"
-"""A server with other limits for slow clients."""
-UNENDED: dict[str, Any] = {
-    "command": PATCHED,
-    "SERVER_CONSTANTS": json.dumps(
-        {
-            "connection": {"WINDOW": HOUR, "DRAIN_SECONDS": HOUR, "LINGER_SECONDS": HOUR},
-            "gunicorn_worker": {"HEAD_SECONDS": HOUR},
-        }
-    ),
-}
-"""A server that never ends a slow client: who has to wait for one waits for an hour."""
-LATE: dict[str, Any] = {
-    "command": PATCHED,
-    "SERVER_CONSTANTS": json.dumps({"gunicorn_worker": {"BODY_SECONDS": 60}}),
-}
-"""A server that waits a minute for bodies without a thread, longer than for heads."""
 SLOWLY = 64 * 1024
 """Bytes a second that are not too slow."""
 LIMIT = 20
+HUGE_BODIES = 8
+"""Bodies of ten million bytes or more that an address may send at a time."""
 
 
 def head(path: str, *headers: str, kind: str = "application/json", length: int = 1_000_000) -> bytes:
@@ -100,13 +80,6 @@ def guarded(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield one
 
 
-@pytest.fixture(scope="module")
-def unended(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A server that takes jobs, with keys, and that never ends a slow client."""
-    with site(tmp_path_factory.mktemp("unended"), REWARD_SERVER_API_KEYS=KEYS, **UNENDED) as one:
-        yield one
-
-
 @contextmanager
 def before(server: RewardServer, folder: Path) -> Iterator[str]:
     """Run a gateway before a server; yield its address."""
@@ -120,13 +93,6 @@ def gateway(needs_nginx: None, guarded: Site, tmp_path_factory: pytest.TempPathF
     """The address of a gateway before the server with keys."""
     with before(guarded.server, tmp_path_factory.mktemp("gateway")) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def late(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
-    """A server without keys that waits longer for bodies than for heads."""
-    with running(tmp_path_factory.mktemp("late"), "--workers", "1", **LATE) as one:
-        yield one
 
 
 @pytest.fixture(params=["alone", "gateway"])
@@ -156,78 +122,28 @@ def check_answers(url: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(600)
-def test_each_attack(unended: Site, table: Table) -> None:
+def test_each_attack(guarded: Site, gateway: str, table: Table) -> None:
     """Whatever they send slowly, a server of 32 threads answers others, and takes it for no fault of its own."""
     for attack, beginning in ATTACKS.items():
         with table.case(attack):
-            with Dribble(address_of(unended.server.url), [beginning], CLIENTS):
-                check_answers(unended.server.url)
-            assert "Error handling" not in unended.server.log.read_text()
+            with Dribble(address_of(gateway), [beginning], CLIENTS):
+                check_answers(gateway)
+            assert "Error handling" not in guarded.server.log.read_text()
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("requests_sent", UNREAD)
-def test_unread_replies(unended: Site, requests_sent: str) -> None:
+def test_unread_replies(gateway: str, requests_sent: str) -> None:
     """Clients that never read their replies hold no thread that others need."""
-    with Dribble(address_of(unended.server.url), [UNREAD[requests_sent]], UNREAD_CLIENTS, reads=False):
-        check_answers(unended.server.url)
+    with Dribble(address_of(gateway), [UNREAD[requests_sent]], UNREAD_CLIENTS, reads=False):
+        check_answers(gateway)
 
 
-def test_all_attacks(unended: Site) -> None:
+def test_all_attacks(guarded: Site, gateway: str) -> None:
     """All attacks at once keep no other client waiting."""
-    with Dribble(address_of(unended.server.url), [*ATTACKS.values()], ALL_CLIENTS):
-        check_answers(unended.server.url)
-    assert "Error handling" not in unended.server.log.read_text()
-
-
-def test_all_attacks_at_the_gateway(needs_nginx: None, unended: Site, tmp_path: Path) -> None:
-    """Nor do they behind the gateway."""
-    with before(unended.server, tmp_path) as url, Dribble(address_of(url), [*ATTACKS.values()], ALL_CLIENTS):
-        check_answers(url)
-    assert "Error handling" not in unended.server.log.read_text()
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("arguments", [("--workers", "2"), ()], ids=["gunicorn", "single process"])
-def test_an_open_server(needs_process: None, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """Nor do they where the server has no keys."""
-    with (
-        running(tmp_path, *arguments, **UNENDED) as server,
-        Dribble(address_of(server.url), [*ATTACKS.values()], ALL_CLIENTS),
-    ):
-        check_answers(server.url)
-
-
-@contextmanager
-def few_files(processes: Iterable[int]) -> Iterator[None]:
-    """Processes may open 20 files more than they have; afterwards as many as before."""
-    limits = {pid: resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in processes}
-    try:
-        for pid, (_, most) in limits.items():
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (psutil.Process(pid).num_fds() + 20, most))
-        yield
-    finally:
-        for pid, limit in limits.items():
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, limit)
-
-
-def test_no_file_is_left(guarded: Site) -> None:
-    """More connections than a process may have files are no end of it: it answers again when they are gone."""
-    server = guarded.server
-    before = server.processes()
-    with few_files(before):
-        with Dribble(address_of(server.url), [ATTACKS["nothing"]], 100):
-            eventually(lambda: "not accepting connections" in server.log.read_text())
-        eventually(lambda: answers(server))
-        assert server.processes() == before
-
-
-def answers(server: RewardServer) -> bool:
-    """Whether it answers; it may end a connection while it closes the files of those that are gone."""
-    try:
-        return server.get("/health").status_code == 200
-    except requests.ConnectionError:
-        return False
+    with Dribble(address_of(gateway), [*ATTACKS.values()], ALL_CLIENTS):
+        check_answers(gateway)
+    assert "Error handling" not in guarded.server.log.read_text()
 
 
 def send(url: str, *parts: bytes, pause: float = 0.0) -> tuple[int, dict[str, Any]]:
@@ -291,25 +207,12 @@ def body(size: int) -> bytes:
     return json.dumps({"items": [sample(2)]}).encode().ljust(size)
 
 
-def slow_body(url: str, path: str) -> None:
-    """A client whose body does not come is told so, and what the least rate is."""
-    status, reply = send(url, head(path, RIGHT))
-    assert (status, reply["field"]) == (408, "body")
-    assert "16384 bytes per second" in reply["error"]
-
-
-def dripping_body(url: str, path: str, length: str) -> None:
-    """So is one whose body comes a byte a second, which keeps no timeout between two pieces from ending."""
-    lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", RIGHT, length]
+def silent_body(url: str, path: str) -> None:
+    """A connection on which no body comes is closed."""
     with socket.create_connection(address_of(url), ENDED_SECONDS) as client:
-        client.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
-        client.settimeout(1)
-        for _ in range(2 * ENDED_SECONDS):
-            with contextlib.suppress(TimeoutError):
-                assert client.recv(65536).startswith(b"HTTP/1.1 408")
-                return
-            client.sendall(b"1" if length.startswith("Content") else b"1\r\n1\r\n")
-    raise AssertionError("it is still waited for")
+        client.sendall(head(path, RIGHT))
+        while client.recv(65536):
+            pass
 
 
 def slow_head(url: str, attack: str) -> None:
@@ -320,25 +223,6 @@ def slow_head(url: str, attack: str) -> None:
             pass
 
 
-def late_body(url: str) -> None:
-    """A head that comes in time is answered, though its body comes when a head would be too late."""
-    data = body(100)
-    with ExitStack() as stack:
-        silent, late = (stack.enter_context(socket.create_connection(address_of(url), ENDED_SECONDS)) for _ in range(2))
-        late.sendall(head("/v1/score", RIGHT, length=len(data)))
-
-        def has_ended() -> bool:
-            # Others come, so that the worker looks at what is due all the time.
-            requests.get(f"{url}/health", timeout=60)
-            return bool(select.select([silent], [], [], 0)[0])
-
-        eventually(has_ended)
-        time.sleep(1)  # the later one would be ended, too
-        assert has_ended()
-        late.sendall(data)
-        assert b" 200 " in late.recv(65536)
-
-
 def honest_client(url: str) -> None:
     """A body that comes at a modest rate, for longer than a slow one is waited for, is read to its end."""
     parts = [body(SLOWLY), *[b" " * SLOWLY] * 11]
@@ -346,24 +230,37 @@ def honest_client(url: str) -> None:
     assert (status, reply["scores"][0]["value"]) == (200, 1.0)
 
 
-def test_clients_that_are_waited_for(guarded: Site, gateway: str, late: RewardServer, table: Table) -> None:
-    """Slow clients are ended and hear why; honest ones are answered."""
-    url = guarded.server.url
+def test_clients_that_are_waited_for(gateway: str, table: Table) -> None:
+    """Clients that send nothing are ended; honest ones are answered."""
     clients = {
-        **{f"slow body of {path}": partial(slow_body, url, path) for path in ("/v1/score", "/jobs")},
-        **{f"slow head: {attack}": partial(slow_head, url, attack) for attack in ("head", "second head", "nothing")},
-        "dripping body of the gateway": partial(dripping_body, gateway, "/v1/score", "Content-Length: 1000000"),
-        "dripping chunks of the gateway": partial(dripping_body, gateway, "/v1/score", "Transfer-Encoding: chunked"),
-        "dripping job of the gateway": partial(dripping_body, gateway, "/jobs", "Content-Length: 50"),
-        "late body": partial(late_body, late.url),
-        "honest client": partial(honest_client, url),
-        "honest client of the gateway": partial(honest_client, gateway),
+        **{f"silent body of {path}": partial(silent_body, gateway, path) for path in ("/v1/score", "/jobs")},
+        **{f"slow head: {name}": partial(slow_head, gateway, name) for name in ("head", "second head", "nothing")},
+        "honest client": partial(honest_client, gateway),
     }
     with ThreadPoolExecutor(len(clients)) as threads:
         ends = {name: threads.submit(client) for name, client in clients.items()}
         for name, end in ends.items():
             with table.case(name):
                 end.result()
+
+
+def test_huge_bodies_of_one_client(needs_nginx: None, guarded: Site, tmp_path: Path) -> None:
+    """An address sends few huge bodies at a time, because the gateway keeps them in memory; small ones still pass."""
+    huge = [head(path, RIGHT, length=10_000_000) for path in ("/v1/score", "/jobs")]
+    huge.append(ATTACKS["chunked"])
+    data = body(10_000_000)
+    replies: list[requests.Response] = []
+
+    with before(guarded.server, tmp_path) as url:
+
+        def is_refused() -> bool:
+            replies.append(requests.post(f"{url}/v1/score", data, headers=KEY, timeout=60))
+            return replies[-1].status_code == 429
+
+        with Dribble(address_of(url), huge, HUGE_BODIES):
+            eventually(is_refused)
+            check_answers(url)
+    assert "8 over 10 MB" in replies[-1].json()["error"] and "Retry-After" in replies[-1].headers
 
 
 @pytest.mark.parametrize("path", ["/v1/score", "/jobs"])

@@ -101,7 +101,7 @@ def test_no_library() -> None:
 def test_master_loads_no_rules() -> None:
     """gunicorn's master loads none of what scores, so that a reload takes up whatever of it has changed."""
     code = (
-        "import sys; from rewardstack_rules.http import gunicorn_conf, gunicorn_worker;"
+        "import sys; from rewardstack_rules.http import gunicorn_conf;"
         "rooms = {'functions', 'mathematics', 'golden'};"
         "print(sorted(one for one in rooms if f'rewardstack_rules.{one}' in sys.modules))"
     )

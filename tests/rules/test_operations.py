@@ -233,19 +233,23 @@ def test_keys_of_client_and_server(
     assert (by_server["cached"], by_client.cached, by_client.value) == (False, True, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("environment", "warned"),
-    [
-        ({"REWARD_HOST": "0.0.0.0"}, True),
-        ({"REWARD_HOST": "reward.example"}, True),
-        ({"REWARD_HOST": "0.0.0.0", "REWARD_SERVER_API_KEYS": "a-key-of-the-tests"}, False),
-        ({"REWARD_HOST": "localhost"}, False),
-        ({"REWARD_HOST": "::1"}, False),
-        ({"REWARD_HOST": "0.0.0.0", "REWARD_SOCKET": "/run/reward.sock"}, False),
-    ],
-)
-def test_warning(caplog: pytest.LogCaptureFixture, environment: dict[str, str], warned: bool) -> None:
-    """A server that others can reach and that asks for no key warns at its start."""
-    _warn_if_open(Settings.from_env(environment))
+KEY: dict[str, str] = {"REWARD_SERVER_API_KEYS": "a-key-of-the-tests"}
+WARNINGS: list[tuple[dict[str, str], tuple[bool, bool]]] = [
+    ({"REWARD_HOST": "0.0.0.0"}, (True, True)),
+    ({"REWARD_HOST": "reward.example"}, (True, True)),
+    ({"REWARD_HOST": "0.0.0.0", **KEY}, (True, False)),
+    ({"REWARD_HOST": "localhost"}, (False, False)),
+    ({"REWARD_HOST": "::1"}, (False, False)),
+    ({"REWARD_HOST": "0.0.0.0", "REWARD_SOCKET": "/run/reward.sock"}, (False, False)),
+]
+"""Settings, and whether a server warns that it is for trusted networks, and that it asks for no key."""
 
-    assert warned == ("set REWARD_SERVER_API_KEYS" in caplog.text)
+
+def test_warnings(caplog: pytest.LogCaptureFixture, table: Table) -> None:
+    """A server that others can reach says at its start for whom it is, and that it asks for no key."""
+    for environment, expected in WARNINGS:
+        caplog.clear()
+        _warn_if_open(Settings.from_env(environment))
+        with table.case(str(environment)):
+            found = "for trusted networks only" in caplog.text, "set REWARD_SERVER_API_KEYS" in caplog.text
+            assert found == expected

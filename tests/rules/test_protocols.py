@@ -258,4 +258,5 @@ def test_a_spent_budget(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     finally:
         judge.kill()
     assert (503, "REWARDSTACK_MAX_TOKENS") == (refused.status_code, refused.headers["X-Reward-Budget"])
+    assert refused.headers["X-Reward-Cause"] == "budget"
     assert "Retry-After" not in refused.headers and refused.get_json()["field"] == "REWARDSTACK_MAX_TOKENS"

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 IMPORTED = (
-    *("flask", "gunicorn.app.wsgiapp", "gunicorn.workers.gthread", "limits.aio.storage", "werkzeug.serving"),
+    *("flask", "gunicorn.app.wsgiapp", "gunicorn.workers.gthread", "limits.aio.storage"),
     *("rewardstack.scorers.judge", "rewardstack_rules.golden", "rewardstack_rules.jobs.store"),
     "rewardstack_rules.scoring.evaluator",
 )

@@ -174,7 +174,7 @@ def _score_schema() -> pa.Schema:
 
     number, text = pa.float64(), pa.string()
     usage = pa.struct([(name, pa.int64()) for name in Usage._fields])
-    types = (number, text, text, pa.bool_(), pa.map_(text, number), number, usage)
+    types = (number, text, text, text, pa.bool_(), pa.map_(text, number), number, usage)
     return pa.schema([*zip(SCORE_FIELDS, types, strict=True)])
 
 

@@ -13,7 +13,7 @@ from rewardstack.core.messages import is_conversation
 from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
 
-SCORE_FIELDS = ("value", "status", "reason", "cached", "parts", "label_mass", "usage")
+SCORE_FIELDS = ("value", "status", "reason", "cause", "cached", "parts", "label_mass", "usage")
 """Fields of a score in an output row; they replace input fields with the same names."""
 
 SAMPLE_FIELDS = ("name", "data_source", "solution_str", "response", "ground_truth", "reward_model", "extra_info")
@@ -111,7 +111,8 @@ def text_size(fields: Mapping[str, Any]) -> int:
 def score_fields(score: Score) -> dict[str, Any]:
     """Return the fields of `score` for an output row."""
     usage = None if score.usage is None else score.usage._asdict()
-    return {**{name: getattr(score, name) for name in SCORE_FIELDS}, "usage": usage}
+    cause = None if score.cause is None else score.cause.value
+    return {**{name: getattr(score, name) for name in SCORE_FIELDS}, "cause": cause, "usage": usage}
 
 
 def to_json(fields: Mapping[str, Any]) -> bytes:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rewardstack.errors import RewardstackError
+from rewardstack.errors import ConfigError, RewardstackError
 from rewardstack.score import Request, Score
 from rewardstack_cli.deep.samples import TOLERANCE, Sample, ServiceName, make_samples
 from rewardstack_cli.deep.stack import CheckSkippedError, Stack, require, require_right, wait_until
@@ -33,7 +33,7 @@ async def check_code(stack: Stack) -> str:
     try:
         scores = await stack.score(samples, direct=False)
     except RewardstackError as error:
-        if "CODE=on" not in str(error):
+        if not (isinstance(error, ConfigError) and error.field == "CODE"):
             raise
         raise CheckSkippedError("the reward server was started without CODE=on") from None
     require_right(samples, scores)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
+from rewardstack.cause import Cause
 from rewardstack.errors import RequestError
 from rewardstack.score import STATUSES, Score
 from rewardstack_cli.data.rows import Row
@@ -85,14 +86,14 @@ def parse_score(row: Row) -> Score:
     Raises:
         RequestError: the score is missing or malformed.
     """
-    status, value, reason = (row.fields.get(name) for name in ("status", "value", "reason"))
+    status, value, reason, cause = (row.fields.get(name) for name in ("status", "value", "reason", "cause"))
     if status not in STATUSES:
         raise RequestError(f"{row.location}: status: expected one of {', '.join(STATUSES)}, as `score` writes it; "
                            f"got {_quote(status)}; drop --scored to score the rows", "status")  # fmt: skip
     number = float(value) if _is_number(value) else None
     if number is None and (status in ("ok", "fallback") or value is not None):
         raise RequestError(f"{row.location}: value: expected a number, got {_quote(value)}", "value")
-    return Score(number, status, reason if isinstance(reason, str) else "")
+    return Score(number, status, reason if isinstance(reason, str) else "", cause=Cause.read(cause))
 
 
 def _is_number(value: Any) -> TypeGuard[float]:

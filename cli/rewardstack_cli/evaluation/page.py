@@ -81,7 +81,7 @@ def _calibration_table(entries: Sequence[Mapping[str, Any]]) -> str:
 def _missing_scores(entries: Sequence[Mapping[str, Any]]) -> str:
     rows = [[one["status"], one["rows"], one["reason"]] for one in entries]
     return render_table(
-        "Most frequent reasons of rows without a score or with a fallback", ["status", "rows", "reason"], rows
+        "Most frequent causes of rows without a score or with a fallback", ["status", "rows", "first reason"], rows
     )
 
 

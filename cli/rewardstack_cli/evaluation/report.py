@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappush, heappushpop
 from typing import Any, NamedTuple
 
+from rewardstack.cause import Cause
 from rewardstack.core.messages import response_text
 from rewardstack.score import STATUSES, Score
 from rewardstack_cli.data.rows import Row, to_request
@@ -15,10 +16,8 @@ from rewardstack_cli.evaluation.labels import LabeledRow
 
 MAX_TEXT = 300
 """Maximum characters of a text in the report."""
-LISTED_REASONS = 5
-"""Maximum number of reasons to list, most frequent first. A reason says why a row has no score, or only a fallback."""
-MAX_REASONS = 1000
-"""Maximum number of different reasons to count separately; all further reasons are counted as `other reasons`."""
+LISTED_CAUSES = 5
+"""Maximum number of causes to list, most frequent first, of rows without a score or with only a fallback."""
 
 
 class ReportOptions(NamedTuple):
@@ -134,7 +133,8 @@ class _SettingReport:
         self._name, self._options, self._report_options = name, options, report_options
         self._all_rows = _GroupReport(report_options)
         self._groups: dict[str, _GroupReport] = {}
-        self._reasons: Counter[tuple[str, str]] = Counter()
+        self._causes: Counter[tuple[str, Cause]] = Counter()
+        self._first: dict[tuple[str, Cause], str] = {}
         self._disagreements = _LargestDisagreements(report_options.disagreements)
         self._injections: list[dict[str, Any]] = [
             {"name": one, "fooled": 0, "of": 0, "without": 0} for one in injections
@@ -149,9 +149,9 @@ class _SettingReport:
             self._groups[row.group] = _GroupReport(self._report_options)
         self._groups[row.group].add(row, score)
         if not is_scored(score):
-            reason = score.status, shorten(score.reason)
-            is_counted = reason in self._reasons or len(self._reasons) < MAX_REASONS
-            self._reasons[reason if is_counted else (score.status, "other reasons")] += 1
+            key = score.status, score.cause or Cause.OTHER
+            self._causes[key] += 1
+            self._first.setdefault(key, shorten(score.reason))
             return
         if not self._report_options.agrees(row, score):
             self._disagreements.add(abs((score.value or 0.0) - self._report_options.threshold), row, score)
@@ -165,11 +165,13 @@ class _SettingReport:
             counts["fooled"] += self._report_options.is_scored_right(score)
 
     def record(self) -> dict[str, Any]:
-        reasons = self._reasons.most_common(LISTED_REASONS)
         return {
             "name": self._name,
             "options": dict(self._options),
-            "without": [{"status": status, "reason": reason, "rows": count} for (status, reason), count in reasons],
+            "without": [
+                {"status": key[0], "cause": key[1].value, "reason": self._first[key], "rows": count}
+                for key, count in self._causes.most_common(LISTED_CAUSES)
+            ],
             **self._all_rows.record(),
             "groups": [{"name": name, **group.record()} for name, group in sorted(self._groups.items())],
             "injections": sorted(self._injections, key=lambda one: -one["fooled"]),

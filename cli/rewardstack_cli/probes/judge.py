@@ -40,7 +40,7 @@ OLD_VLLM_REMEDY = (
 UNSTRUCTURED = (
     "the server does not enforce the format of replies, and the model does not keep to it; use a stronger model"
 )
-NO_LABELS = "verdict 'logprob' cannot be used"
+
 PATH_NOT_FOUND = (404, 405, 501)
 NO_THINKING_SWITCH = (
     "start the server without --reasoning-parser: the model's chat template does not honor `enable_thinking`, so the "
@@ -60,6 +60,16 @@ MORE_CONTROL_TOKENS = (
 """More control tokens. The two texts together have an example of each known form of control token."""
 CONTROL_TOKEN = re.compile(r"(?!<0x)[<\[\]>]\S*\w\S*[<\[\]>]")
 """Matches a control token, but not a byte token such as <0x0A>."""
+
+
+class NoLabels(str):
+    """A note: why `verdict: "logprob"` cannot be used."""
+
+    __slots__ = ()
+
+    def __new__(cls, why: str) -> NoLabels:
+        """Return the note that gives this reason."""
+        return super().__new__(cls, f"verdict 'logprob' cannot be used: {why}")
 
 
 async def probe_judge(url: str, settings: Settings) -> Finding:
@@ -131,7 +141,7 @@ async def _probe(
     notes += await (
         _vllm_notes(server, params) if params.dialect.label_lookup == "ids" else _other_server_notes(server, params)
     )
-    missing_labels = [note for note in notes if note.startswith(NO_LABELS)]
+    missing_labels = [note for note in notes if isinstance(note, NoLabels)]
     if missing_labels and config is not None and config.uses_logprobs:
         remedy = f"leave `verdict` out of judges.{config.name}.options"
         raise ProbeError(
@@ -246,7 +256,7 @@ async def _vllm_notes(server: ProbedService, params: ChatParams) -> list[str]:
         ]
         unsplit = await _find_unsplit_tokens(server, params.model)
     except ProbeError:
-        return [f"{NO_LABELS}: {TOKENIZE} does not answer"]
+        return [NoLabels(f"{TOKENIZE} does not answer")]
     if unsplit:
         raise ProbeError(
             f"responses can contain control tokens of the model, which are not neutralized: {', '.join(unsplit)}",
@@ -270,7 +280,7 @@ async def _label_mass(server: ProbedService, params: ChatParams) -> str:
     except UnreadableError as error:
         return f"verdict 'logprob': {error}"
     except (ProbeError, ReplyError):
-        return f"{NO_LABELS}: it returns no probabilities"
+        return NoLabels("it returns no probabilities")
     low = "" if mass >= LABEL_MASS_FLOOR else f", which is below label_mass_floor {LABEL_MASS_FLOOR:g}"
     return f"label mass {mass:.2f}{low}"
 

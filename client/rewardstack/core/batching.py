@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rewardstack.core.deadline import Deadline, SharedDeadline, timeout_message
-from rewardstack.errors import DeadlineError, ServiceError
+from rewardstack.cause import Cause
+from rewardstack.core.deadline import Deadline, SharedDeadline, timeout_error
+from rewardstack.errors import ServiceError
 
 WINDOW = 0.001
 """Seconds that a partial batch waits for more items."""
@@ -282,7 +283,7 @@ class Batcher(Generic[T, R]):
         queue_state = f"{call.queue.in_flight} samples of the same queue are in flight"
         if call.queue.key.max_wait is not None and call in call.queue.waiting:
             queue_state = f"{len(call.queue.waiting)} of {call.queue.key.size:g} members of its group have arrived"
-        return DeadlineError(timeout_message(deadline, call.deadline, queue_state))
+        return timeout_error(deadline, call.deadline, queue_state)
 
     def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share_key: Hashable) -> Call[T, R]:
         """Return the call for an item: a call with the same `share_key`, else one with the same slot, else a new call.
@@ -360,15 +361,16 @@ class Batcher(Generic[T, R]):
                     queue.last_progress = time.monotonic()
         except asyncio.CancelledError:
             if not deadline.is_abandoned:  # the client is shutting down
-                outcomes = [ServiceError(SHUTTING_DOWN)] * len(calls)
-                self._set_outcomes(queue.waiting, [ServiceError(SHUTTING_DOWN)] * len(queue.waiting))
+                error = ServiceError(SHUTTING_DOWN, cause=Cause.SHUTDOWN)
+                outcomes = [error] * len(calls)
+                self._set_outcomes(queue.waiting, [error] * len(queue.waiting))
                 queue.waiting.clear()
                 raise
             if task is not None and hasattr(task, "uncancel"):  # from Python 3.11 on
                 task.uncancel()
         finally:
             queue.in_flight -= len(calls)
-            self._set_outcomes(calls, outcomes or [ServiceError(ABANDONED)] * len(calls))
+            self._set_outcomes(calls, outcomes or [ServiceError(ABANDONED, cause=Cause.CANCELLED)] * len(calls))
 
     def _set_outcomes(self, calls: Iterable[Call[T, R]], outcomes: Sequence[R | Exception]) -> None:
         for call, outcome in zip(calls, outcomes, strict=True):

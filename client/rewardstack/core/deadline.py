@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from rewardstack.cause import Cause
 from rewardstack.core.json_types import is_finite
+from rewardstack.errors import DeadlineError
 
 HEADER = "X-Request-Deadline-Ms"
 """HTTP header with the milliseconds that the sender still waits; after that, servers drop the work."""
@@ -52,6 +54,10 @@ class Service(Protocol):
 
     def cause(self) -> str:
         """Return why the service has not answered, as far as it is known."""
+        ...
+
+    def known_cause(self) -> Cause:
+        """Return the cause of the current failure; `TIMEOUT` if there is none."""
         ...
 
 
@@ -224,10 +230,10 @@ class AttemptTimeout:
         return min(self.since + timeout, limit_at) - time.monotonic()
 
 
-def timeout_message(
+def timeout_error(
     deadline: Deadline | SharedDeadline, call_deadline: Deadline | SharedDeadline, queue_state: str
-) -> str:
-    """Return the error message of a timeout, with the known state of the service.
+) -> DeadlineError:
+    """Return the error about a timeout, with the known state of the service.
 
     Args:
         deadline: the deadline that has passed.
@@ -235,5 +241,8 @@ def timeout_message(
         queue_state: state of the queue, to report if no request was passed to a service yet.
     """
     service = call_deadline.service or deadline.service
-    cause = service.cause() if service is not None else queue_state
-    return f"no answer within {round(deadline.effective_timeout, 2):g} s{'; ' if cause else ''}{cause}"
+    state = service.cause() if service is not None else queue_state
+    return DeadlineError(
+        f"no answer within {round(deadline.effective_timeout, 2):g} s{'; ' if state else ''}{state}",
+        cause=None if service is None else service.known_cause(),
+    )

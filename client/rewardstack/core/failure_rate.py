@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import Counter, deque
 from collections.abc import Awaitable, Iterable
 from contextlib import suppress
 from weakref import WeakKeyDictionary
 
+from rewardstack.cause import Cause
 from rewardstack.errors import BudgetError, FailureRateError, ScoringError
 from rewardstack.score import Score
 from rewardstack.settings import FAILURE_WINDOW, MAX_FAILURE_RATE, Settings
-
-NUMBERS = re.compile(r"\d+(\.\d+)?")
-"""Matches numbers in a reason (times, ports, counts), which differ between failures with the same cause."""
 
 
 class FailureWindow:
     """The most recent samples of a process, and how many of them failed."""
 
     def __init__(self) -> None:
-        self._reasons: deque[str | None] = deque()
-        """The reason of each sample that failed; None for a sample with another status."""
+        self._failures: deque[tuple[Cause | None, str] | None] = deque()
+        """The cause and reason of each sample that failed; None for a sample with another status."""
         self._failed = 0
 
     def add(self, scores: Iterable[Score], limit: float, size: int) -> None:
@@ -38,24 +35,24 @@ class FailureWindow:
             FailureRateError: more than `limit * size` of the samples in the window have failed.
         """
         for score in scores:
-            while len(self._reasons) >= size:
-                self._failed -= self._reasons.popleft() is not None
-            reason = score.reason if score.status == "failed" else None
-            self._reasons.append(reason)
-            self._failed += reason is not None
+            while len(self._failures) >= size:
+                self._failed -= self._failures.popleft() is not None
+            failure = (score.cause, score.reason) if score.status == "failed" else None
+            self._failures.append(failure)
+            self._failed += failure is not None
         if self._failed > limit * size:
             raise FailureRateError(
-                f"{self._failed:,} of the last {len(self._reasons):,} samples failed, which is more than "
+                f"{self._failed:,} of the last {len(self._failures):,} samples failed, which is more than "
                 f"{MAX_FAILURE_RATE} = {limit:g} allows for {FAILURE_WINDOW} = {size:,}; "
                 f"most frequent reason: {self._most_frequent()}; "
                 f"fix the cause and resume the run, or raise {MAX_FAILURE_RATE} (1: never stop)"
             )
 
     def _most_frequent(self) -> str:
-        reasons = [reason for reason in self._reasons if reason is not None]
-        [(cause, count)] = Counter(NUMBERS.sub("0", reason) for reason in reasons).most_common(1)
-        example = next(reason for reason in reversed(reasons) if NUMBERS.sub("0", reason) == cause)
-        return f"{example} ({count:,} samples)"
+        failures = [failure for failure in self._failures if failure is not None]
+        [(most_frequent, count)] = Counter(cause for cause, _ in failures).most_common(1)
+        last = next(reason for cause, reason in reversed(failures) if cause == most_frequent)
+        return f"{last} ({count:,} samples)"
 
 
 _windows: WeakKeyDictionary[asyncio.AbstractEventLoop, FailureWindow] = WeakKeyDictionary()

@@ -180,6 +180,7 @@ def _make_line(request: Request, score: Score, route: str, now: float, owner: st
         "status": score.status,
         "value": score.value,
         "reason": score.reason[:MAX_TEXT],
+        "cause": None if score.cause is None else score.cause.value,
         "parts": score.parts and dict(islice(score.parts.items(), MAX_PARTS)),
         "solution_str": _shorten(response_text(request.solution_str) or request.solution_str),
         "ground_truth": _shorten(request.ground_truth),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewardstack.cause import Cause
 from rewardstack.score import STATUSES, Item, Score, Usage
 from rewardstack_verifier.transcript import AUTO, NONE
 
@@ -15,6 +16,8 @@ MAX_COUNT = 10**15
 BUDGET_HEADER = "X-Reward-Budget"
 """Header of a 503 reply to a run whose budget is spent; the client must not retry the request. The value of the header
 names the setting of the budget."""
+CAUSE_HEADER = "X-Reward-Cause"
+"""Header of an error reply: the name of its cause."""
 SERVER_FIELDS = ("url", "api_key", "path")
 """Fields of `extra_info` that only the settings of the server may define, not a client. The same holds for fields that
 end with `_url`, `_api_key` or `_path`."""
@@ -48,7 +51,7 @@ def sample_record(data_source: str, item: Item, extra: Mapping[str, Any], whole:
 
 
 def score_record(score: Score) -> Record:
-    """Return a score as JSON; `agreement`, `field`, `volatile` and `usage` are present only if set."""
+    """Return a score as JSON; `cause`, `agreement`, `field`, `volatile` and `usage` are present only if set."""
     record = {
         "value": score.value,
         "status": score.status,
@@ -58,6 +61,8 @@ def score_record(score: Score) -> Record:
         "latency_ms": score.latency_ms,
         "details": score.details if score.parts is None else {**score.details, "parts": score.parts},
     }
+    if score.cause is not None:
+        record["cause"] = score.cause.value
     if score.agreement is not None:
         record["agreement"] = score.agreement
     if score.field:
@@ -92,6 +97,7 @@ def _read_score(record: Mapping[str, Any]) -> Score:
         field=str(record.get("field") or ""),
         usage=read_usage(record),
         volatile=record.get("volatile") is True,
+        cause=Cause.read(record.get("cause")),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rewardstack.cache.key import CACHE_ENABLED
+from rewardstack.cause import Cause
 from rewardstack.core.deadline import TIMEOUT_RANGE, read_timeout
 from rewardstack.core.fields import LONGEST, OPTIONS, Fields, value_error
 from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, plain, shorten
@@ -44,7 +45,7 @@ def read_request(
         raise RequestError(f"extra_info: expected an object, got {type(extra).__name__}", OPTIONS)
     solution, truth = request.solution_str, request.ground_truth
     if any(is_deep(value) for value in (solution, truth, extra or None) if not isinstance(value, str)):
-        raise RequestError(TOO_DEEP)
+        raise RequestError(TOO_DEEP, cause=Cause.TOO_LONG)
     timeout = _timeout(extra) if "timeout" in extra else None
     if CACHE_ENABLED in extra:
         Fields(extra).flag(CACHE_ENABLED, True)
@@ -103,7 +104,9 @@ def raise_if_all_invalid(scores: Sequence[Score]) -> None:
         return
     first = scores[0]
     if all(score.field == first.field for score in scores):
-        raise RequestError(f"{first.reason} (the first of {len(scores)} samples; all have this error)", first.field)
+        raise RequestError(
+            f"{first.reason} (the first of {len(scores)} samples; all have this error)", first.field, cause=first.cause
+        )
 
 
 def has_same_option(items: Sequence[Item], field: str) -> bool:

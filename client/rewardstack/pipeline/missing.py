@@ -11,13 +11,13 @@ import asyncio
 import atexit
 import logging
 import math
-import re
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from rewardstack.cause import Cause
 from rewardstack.score import MISSING_LOG, Score
 
 IMMEDIATE = 3
@@ -28,14 +28,11 @@ MAX_CAUSES = 256
 """Maximum number of causes whose warnings are counted at the same time."""
 MISSING = {"failed": "{} samples failed", "unscored": "{} samples are unscored"}
 """The warning for each status without a score; the braces stand for the counts."""
-WRONG_FORMAT = "not in the format"
-"""Start of the reason in the score of a response without the strict format of a rule."""
+FORMAT = "format"
+"""The part that is 0 in the score of a response without the strict format of a rule."""
 MIN_BATCH = 4
 """Minimum number of samples in a batch that misses a format as a whole."""
 FALLBACK = "falling back to lexical similarity for {} samples"
-
-VARIABLE = re.compile(r"\d+(\.\d+)? (?=m?s\b|times\b|(other )?(requests?|samples?)\b)")
-"""Matches durations and counts in a reason, which differ between failures with the same cause."""
 
 log = logging.getLogger(MISSING_LOG)
 
@@ -60,9 +57,9 @@ class MissingWarnings:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._repeats: dict[tuple[str, str, str], _RepeatedWarning] = {}
+        self._repeats: dict[tuple[str, str, Cause | None], _RepeatedWarning] = {}
 
-    def warn(self, source: str, warning: str, affected: int, count: int, reason: str) -> None:
+    def warn(self, source: str, warning: str, affected: int, count: int, first: Score) -> None:
         """Log a warning about samples of a batch. Repeated warnings about batches of one sample are only counted.
 
         Args:
@@ -70,18 +67,18 @@ class MissingWarnings:
             warning: the warning, with braces for the counts.
             affected: number of samples that the warning is about.
             count: number of samples in the batch.
-            reason: the reason in the first affected sample's score.
+            first: the score of the first affected sample.
         """
-        if count > 1 or self._should_log((source, warning, VARIABLE.sub("", reason)), reason):
-            log.warning("%s: %s; first error: %s", source, warning.format(f"{affected:d} of {count:d}"), reason)
+        if count > 1 or self._should_log((source, warning, first.cause), first.reason):
+            log.warning("%s: %s; first error: %s", source, warning.format(f"{affected:d} of {count:d}"), first.reason)
 
-    def _should_log(self, cause: tuple[str, str, str], reason: str) -> bool:
+    def _should_log(self, key: tuple[str, str, Cause | None], reason: str) -> bool:
         """Count a warning; return whether it is one of the first `IMMEDIATE` with this cause within `PERIOD`."""
         self.log_repeats(time.monotonic() if len(self._repeats) < MAX_CAUSES else math.inf)
         with self._lock:
-            repeats = self._repeats.get(cause)
+            repeats = self._repeats.get(key)
             if repeats is None:
-                repeats = self._repeats[cause] = _RepeatedWarning(time.monotonic() + PERIOD)
+                repeats = self._repeats[key] = _RepeatedWarning(time.monotonic() + PERIOD)
                 asyncio.get_running_loop().call_later(PERIOD, self.log_repeats)
             repeats.count += 1
             if repeats.count == IMMEDIATE + 1:
@@ -124,10 +121,10 @@ def warn_of_missing(source: str, scores: Sequence[Score], count: int) -> None:
         count: number of samples in the batch.
     """
     reason = scores[0].reason if len(scores) >= max(count, MIN_BATCH) else ""
-    if reason.startswith(WRONG_FORMAT) and all(score.reason == reason for score in scores):
+    if reason and all(score.reason == reason and (score.parts or {}).get(FORMAT) == 0 for score in scores):
         _warn_of_format(source, reason)
     missing = [score for score in scores if score.status in MISSING]
     for status in MISSING if missing else ():
-        affected = [score.reason for score in missing if score.status == status]
+        affected = [score for score in missing if score.status == status]
         if affected:
             missing_warnings.warn(source, MISSING[status], len(affected), count, affected[0])

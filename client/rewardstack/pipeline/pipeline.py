@@ -248,7 +248,7 @@ class Pipeline:
                     transcript=route.transcript or self._transcript,
                 )
             except RequestError as error:
-                scores[index] = Score.unscored(str(error), field=error.field)
+                scores[index] = error.as_score()
                 facts: Mapping[str, Any] = {"error": str(error)}
             else:
                 groups.setdefault((request.data_source, timeout), (route, {}))[1][index] = item

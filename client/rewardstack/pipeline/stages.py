@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from rewardstack.cache.key import CACHE_ENABLED, Key, may_be_cached, tenant_key
 from rewardstack.cache.store import ResultCache
+from rewardstack.cause import Cause
 from rewardstack.core.batching import SLICE, Batcher, BatchKey
 from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline, SharedDeadline
@@ -274,7 +275,7 @@ class Prepare(Generic[P]):
         try:
             return self.scorer.prepare(item)
         except RequestError as error:
-            return Score.unscored(str(error), self.scorer.source, error.field)
+            return error.as_score(self.scorer.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +292,8 @@ class Cache(Generic[P]):
             keys = await self._keys(samples, context)
         except ServiceError as error:
             if context.trace is not None:
-                context.trace.note("key", {"error": str(error)})
-            return [Score.failed(str(error), self.scorer.source) for _ in samples]
+                context.trace.note("key", {"error": str(error), "cause": error.cause.value})
+            return [error.as_score(self.scorer.source) for _ in samples]
         cached = self._read_memory(keys, context)
         uncached = [index for index, score in enumerate(cached) if score is None]
         scored, unscored = await self._score_inline(samples, keys, uncached, context)
@@ -444,22 +445,23 @@ class Batch(Generic[P]):
         except ConfigError as error:
             return [error] * len(samples)
         except ServiceError as error:
-            reason = str(error)
+            score = error.as_score(self._scorer.source)
         except Exception as error:
             log.exception("%s: internal error in the scorer", self._scorer.source)
             reason = f"internal error: {type(error).__name__}"
-        return [Score.failed(reason, self._scorer.source)] * len(samples)
+            score = Score.failed(reason, self._scorer.source, Cause.INTERNAL_ERROR)
+        return [score] * len(samples)
 
     def _failed_score(self, error: Exception, context: Context) -> Score:
         """Return a `failed` score if the error is a ServiceError or BudgetError; raise any other error."""
-        usage = None
+        if not isinstance(error, (BudgetError, ServiceError)):
+            raise error
+        score = error.as_score(self._scorer.source)
         if isinstance(error, BudgetError):
             if context.budget_errors is not None:
                 context.budget_errors.append(error)
-            usage, error.usage = error.usage, None
-        elif not isinstance(error, ServiceError):
-            raise error
-        return Score(None, "failed", str(error), self._scorer.source, usage=usage)
+            score.usage, error.usage = error.usage, None
+        return score
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,11 +527,11 @@ def replace_invalid(score: Score) -> Score:
     if score.status not in ("ok", "fallback"):
         return score
     if value is None or not math.isfinite(value):
-        return Score.failed(f"the value is {value}, not a finite number", score.source)
+        return Score.failed(f"the value is {value}, not a finite number", score.source, Cause.FUNCTION_VALUE)
     others = {"label_mass": score.label_mass, "agreement": score.agreement, **(score.parts or {})}
     for name, number in others.items():
         if number is not None and not math.isfinite(number):
-            return Score.failed(f"{name} is {number}, not a finite number", score.source)
+            return Score.failed(f"{name} is {number}, not a finite number", score.source, Cause.FUNCTION_VALUE)
     return score
 
 
@@ -569,7 +571,7 @@ async def fall_back(
     failed = [index for index in substitutes if scores[index].status == "failed"]
     if not failed:
         return
-    missing.missing_warnings.warn(source, missing.FALLBACK, len(failed), len(scores), scores[failed[0]].reason)
+    missing.missing_warnings.warn(source, missing.FALLBACK, len(failed), len(scores), scores[failed[0]])
     ends_at = min(ends_at, time.monotonic() + SUBSTITUTES_SECONDS)
     for start in range(0, len(failed), SUBSTITUTES_PER_CHECK):
         indices = failed[start : start + SUBSTITUTES_PER_CHECK]
@@ -583,7 +585,13 @@ async def fall_back(
         for index, substitute in zip(indices, work.result(), strict=True):
             failure = scores[index]
             reason = substitute.reason or f"lexical similarity, because: {failure.reason}"
-            scores[index] = replace(substitute, reason=reason, latency_ms=failure.latency_ms, usage=failure.usage)
+            scores[index] = replace(
+                substitute,
+                reason=reason,
+                latency_ms=failure.latency_ms,
+                usage=failure.usage,
+                cause=failure.cause,
+            )
 
 
 def _compute_substitutes(substitutes: Sequence[Callable[[], Score]]) -> list[Score]:
@@ -597,7 +605,10 @@ def elapsed_ms(since: float) -> float:
 
 def describe_score(score: Score) -> Record:
     """Return the facts of a score for a trace."""
-    details = drop_none({"reason": score.reason or None, "field": score.field or None, "parts": score.parts})
+    cause = None if score.cause is None else score.cause.value
+    details = drop_none(
+        {"reason": score.reason or None, "cause": cause, "field": score.field or None, "parts": score.parts}
+    )
     details |= drop_none({"label_mass": score.label_mass, "agreement": score.agreement})
     return {"value": score.value, "status": score.status, "source": score.source, **details}
 

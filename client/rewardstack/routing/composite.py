@@ -27,6 +27,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rewardstack.cause import Cause
 from rewardstack.core.votes import agreement, majority
 from rewardstack.score import Item, Score, Status
 
@@ -90,7 +91,7 @@ class WeightedSum(_Combination):
             return missing
         with_value = [(part, score) for part, score in zip(self.parts, scores, strict=True) if score.value is not None]
         if not with_value:
-            return missing or Score.unscored("no part has a value")
+            return missing or Score.unscored("no part has a value", cause=Cause.NO_PART)
         total = sum(part.weight * (score.value or 0.0) for part, score in with_value)
         if self.on_part_error == "skip":
             weight = sum(part.weight for part, _ in with_value)
@@ -109,7 +110,7 @@ class Majority(_Combination):
         missing = _first_missing(self.parts, scores)
         values = [score.value for score in scores if score.value is not None]
         if not values or (missing is not None and self.on_part_error == "fail"):
-            return missing or Score.unscored("no part has a value")
+            return missing or Score.unscored("no part has a value", cause=Cause.NO_PART)
         if self.on_part_error == "zero":
             values += [0.0] * (len(scores) - len(values))
         return replace(_composite_score(majority(values), self.parts, scores), agreement=agreement(values, len(scores)))
@@ -166,7 +167,7 @@ class Cascade:
 
     async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
         """Return one score for each item; later parts score only undecided items."""
-        scores: list[Score] = [Score.unscored("no part")] * len(items)
+        scores: list[Score] = [Score.unscored("no part", cause=Cause.NO_PART)] * len(items)
         undecided = list(range(len(items)))
         for part in self.parts:
             part_scores = await evaluate(part.route, [items[index] for index in undecided]) if undecided else []
@@ -187,7 +188,8 @@ class Cascade:
             return score
         missing = replace(_without_value(part, score), value=0.0)
         merged = missing if self.on_part_error == "zero" else replace(earlier, reason=missing.reason)
-        return replace(merged, status=_status((earlier, score)))
+        status = _status((earlier, score))
+        return replace(merged, status=status, cause=None if status == "ok" else missing.cause)
 
     def _decides(self, part: Part, score: Score) -> bool:
         if score.value is None:
@@ -195,6 +197,8 @@ class Cascade:
         return part.decides(score)
 
 
+DEGRADED = ("failed", "fallback")
+"""The statuses of parts that make a composite with a value a fallback."""
 Composite = WeightedSum | Majority | Gate | Cascade
 
 
@@ -218,22 +222,24 @@ def _first_missing(parts: Sequence[Part], scores: Sequence[Score]) -> Score | No
 
 def _without_value(part: Part, score: Score) -> Score:
     """Return a score without a value for the composite, with the status and reason of the part's `score`."""
-    return Score(None, score.status, f"{part.route}: {score.reason}", score.source, field=score.field)
+    reason = f"{part.route}: {score.reason}"
+    return Score(None, score.status, reason, score.source, field=score.field, cause=score.cause)
 
 
 def _status(scores: Sequence[Score]) -> Status:
     """Return the status of a composite with a value: `fallback` if a part failed or is a fallback, else `ok`."""
-    return "fallback" if any(score.status in ("failed", "fallback") for score in scores) else "ok"
+    return "fallback" if any(score.status in DEGRADED for score in scores) else "ok"
 
 
 def _composite_score(value: float, parts: Sequence[Part], scores: Sequence[Score], reason: str = "") -> Score:
-    missing = _first_missing(parts, scores)
+    missing, status = _first_missing(parts, scores), _status(scores)
     return Score(
         value,
-        _status(scores),
+        status,
         missing.reason if missing else reason,
         source="+".join(dict.fromkeys(score.source for score in scores if score.source)),
         cached=all(score.cached for score in scores),
         label_mass=next((score.label_mass for score in scores if score.label_mass is not None), None),
         parts={part.route: score.value for part, score in zip(parts, scores, strict=True) if score.value is not None},
+        cause=None if status == "ok" else next((score.cause for score in scores if score.status in DEGRADED), None),
     )

@@ -319,12 +319,13 @@ class RewardModelScorer(Relayable[Sample]):
                 return Score(FLOORED, reason=why, source=self.source)
             if error.status == 404:
                 if self._api is not None:
-                    return Score.failed(f"{error}; check that api = {self._model.api} fits the server", self.source)
+                    why = f"{error}; check that api = {self._model.api} fits the server"
+                    return Score.failed(why, self.source, error.cause)
                 served = ", ".join(self._models.served_models(sample.destination)) or "(the server reports none)"
                 kind = "a process reward model" if self._model.steps else "a classifier, with --runner pooling"
                 remedy = f"check that the server runs {kind}, and set reward_models.{self._model.name}.model to one of"
-                return Score.failed(f"{error}; {remedy}: {served}", self.source)
-        return Score.failed(str(error), self.source)
+                return Score.failed(f"{error}; {remedy}: {served}", self.source, error.cause)
+        return error.as_score(self.source)
 
 
 def urls_of_model(model: RewardModel, settings: Settings) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from rewardstack.cache.key import ANY, CACHE_ENABLED, EVERY_FIELD, Key, Range, may_be_cached, read_fields, rule_key
+from rewardstack.cause import Cause
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import field_error, serialization_error
@@ -30,7 +31,6 @@ from rewardstack.errors import (
     BudgetError,
     RejectedError,
     ReplyError,
-    RequestError,
     RewardstackError,
     ServiceError,
     SettingsError,
@@ -43,7 +43,7 @@ from rewardstack.scorers.destination import KEY_REFUSED, Destination, FindPool, 
 from rewardstack.settings import Settings
 from rewardstack.transport import servers as transport
 from rewardstack.transport.discovery import Discovery, optional_wait
-from rewardstack.transport.message import NO_ENDPOINT, Message
+from rewardstack.transport.message import PATH_FIELD, Message
 
 if TYPE_CHECKING:
     from rewardstack.core.steps import Trace
@@ -177,10 +177,12 @@ class RewardServers:
     def _not_found_error(self, error: RejectedError, destination: Destination) -> RewardstackError:
         """Return the error about a 404: the URL is wrong, or the server does not have the source."""
         has_path = any(urlsplit(url).path for url in destination.urls)
-        if error.complaint.startswith(NO_ENDPOINT) or (error.is_misplaced and has_path):
+        if error.field == PATH_FIELD or (error.is_misplaced and has_path):
             return self._servers.wrong_url_error(error, destination)
         if error.is_misplaced:  # not a reward server, or a proxy that forwards only some paths
-            return RejectedError(str(self._servers.wrong_url_error(error, destination)), error.status)
+            return RejectedError(
+                str(self._servers.wrong_url_error(error, destination)), error.status, cause=error.cause
+            )
         return UnknownSourceError(str(error), "data_source")
 
     async def _score_records(
@@ -206,18 +208,14 @@ def encode_item(source: str, item: Item, fields: Sequence[str], options: Mapping
     extra = read_fields(item, fields)
     whole = extra.pop(WHOLE_RESPONSE, None) if WHOLE_RESPONSE in fields else None
     if forbidden_field := next(filter(is_server_field, extra), None):
-        return _unscored(field_error(forbidden_field, SERVER_FIELD_ERROR))
+        return field_error(forbidden_field, SERVER_FIELD_ERROR).as_score()
     extra |= options
     if CACHE_ENABLED in item.extra and not may_be_cached(item.extra):
         extra[CACHE_ENABLED] = False
     try:
         return json.dumps(sample_record(source, item, extra, whole))
     except (TypeError, ValueError):
-        return _unscored(serialization_error({**extra, WHOLE_RESPONSE: whole}))
-
-
-def _unscored(error: RequestError) -> Score:
-    return Score.unscored(str(error), field=error.field)
+        return serialization_error({**extra, WHOLE_RESPONSE: whole}).as_score()
 
 
 def reward_servers(settings: Settings) -> Servers:
@@ -364,7 +362,7 @@ async def _request_scores(
         if len(records) == 1 or is_group:
             what = f"a group of {len(records)} samples" if is_group else "a sample"
             reason = f"{what} ({len(body):,} bytes) is too large for the server: {error}"
-            return [Score.failed(reason, source) for _ in records]
+            return [Score.failed(reason, source, Cause.TOO_LONG) for _ in records]
     sums = [*accumulate(map(len, records))]
     middle = min(max(1, bisect_left(sums, sums[-1] / 2)), len(records) - 1)
     halves = records[:middle], records[middle:]

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rewardstack.cause import Cause
 from rewardstack.core.fields import is_missing
 from rewardstack.core.imports import import_lock
 from rewardstack.core.messages import TRANSCRIPT, has_more_than_text, last_text
 from rewardstack.errors import RequestError, ScoringError
-from rewardstack.score import NO_OPTIONS, NO_REFERENCE, Request, Score
+from rewardstack.score import NO_OPTIONS, Request, Score
 from rewardstack.settings import default_reward_type
 from rewardstack_verifier.transcript import AUTO, NONE
 
@@ -143,7 +144,7 @@ def require_rewards(scores: Sequence[Score], remedy: str, samples: Sequence[str]
     """
     for score, sample in zip(scores, samples, strict=True):
         if score.value is None:
-            end = f"; {remedy}" if score.reason == NO_REFERENCE else ""
+            end = f"; {remedy}" if score.cause is Cause.NO_REFERENCE else ""
             raise ScoringError(f"{sample}{score.status}: {score.reason}{end}", scores)
     return [score.value for score in scores if score.value is not None]
 

@@ -60,7 +60,8 @@ class _Request(Generic[T]):
         except asyncio.TimeoutError:
             service = self.deadline.service
             state = f"; last known state: {service.cause()}" if service else ""
-            raise DeadlineError(f"no answer in time{state}") from None
+            cause = service.known_cause() if service else None
+            raise DeadlineError(f"no answer in time{state}", cause=cause) from None
 
 
 class Discovery(Generic[D, T]):

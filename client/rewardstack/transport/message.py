@@ -14,14 +14,15 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rewardstack.core.wire import BUDGET_HEADER
+from rewardstack.cause import Cause
+from rewardstack.core.wire import BUDGET_HEADER, CAUSE_HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError
 from rewardstack.transport.faults import OVERLOADED
 
 MAX_MESSAGE = 300
 """Maximum number of characters of a server's error message that are quoted."""
-NO_ENDPOINT = "there is no endpoint"
-"""Start of the reward server's error message for an unknown path (404); the rest lists the known paths."""
+PATH_FIELD = "path"
+"""The `field` in the reward server's error for an unknown path (404)."""
 NO_QUOTA = "insufficient_quota"
 """Error code of an account without quota; retries do not help."""
 
@@ -154,7 +155,9 @@ def to_error(reply: Reply) -> ServiceError:
     """Return the typed error for the status of a reply."""
     record = _read_object(reply.data)
     complaint = error_message_in(reply.data)
-    if reply.status == 404 and complaint.startswith(NO_ENDPOINT):
+    cause = Cause.read(reply.headers.get(CAUSE_HEADER))
+    field = str(record.get("field") or "") if record else ""
+    if reply.status == 404 and field == PATH_FIELD:
         complaint = complaint.partition(";")[0]  # without the list of the server's endpoints
     message = f"{reply.url} returned {reply.status}{': ' if complaint else ''}{complaint.rstrip('.')}"
     status, text = reply.status, reply.data[:MAX_BODY].decode("utf-8", "replace")
@@ -162,13 +165,14 @@ def to_error(reply: Reply) -> ServiceError:
         return RejectedError(message, status, complaint=complaint, text=text)
     if BUDGET_HEADER not in reply.headers and (status in OVERLOADED or is_overload(status, reply.data)):
         retry_after = _read_retry_after(reply.headers.get("Retry-After", ""))
-        return OverloadError(message, retry_after, status if status in OVERLOADED else OVERLOAD_STATUS)
+        return OverloadError(message, retry_after, status if status in OVERLOADED else OVERLOAD_STATUS, cause=cause)
     if status < 500 or status == 503:
-        field = str(record.get("field") or "") if record else ""
         # A server that names an invalid field has read the request, so other endpoints would reject it, too.
         is_misplaced = (status < 400 or status in (401, 403, 404)) and not field
-        return RejectedError(message, status, is_misplaced=is_misplaced, complaint=complaint, text=text, field=field)
-    return ReplyError(message, status)
+        return RejectedError(
+            message, status, cause=cause, is_misplaced=is_misplaced, complaint=complaint, text=text, field=field
+        )
+    return ReplyError(message, status, cause=cause)
 
 
 def is_overload(status: int, data: bytes) -> bool:
@@ -218,10 +222,12 @@ def _to_invalid_reply_error(reply: Reply, error: ReplyError) -> ServiceError:
         title = error_message_in(reply.data)
         return ReplyError(
             f"{reply.url} returned {reply.status} with a page{f' ({title})' if title else ''} instead of JSON: a proxy "
-            "or another service answers there; correct the URL, or name the host in NO_PROXY"
+            "or another service answers there; correct the URL, or name the host in NO_PROXY",
+            cause=error.cause,
         )
     start = error_message_in(reply.data) or (repr(reply.data[:80]) if reply.data else "the body is empty")
-    return ReplyError(f"{reply.url} returned {reply.status}, but the reply cannot be read: {error}: {start}")
+    why = f"{reply.url} returned {reply.status}, but the reply cannot be read: {error}: {start}"
+    return ReplyError(why, cause=error.cause)
 
 
 def _is_out_of_quota(record: Mapping[str, Any] | None) -> bool:

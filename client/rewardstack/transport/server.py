@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
+from rewardstack.cause import Cause
 from rewardstack.core.deadline import HEADER
 from rewardstack.core.event_loop import run_with_timeout
 from rewardstack.endpoints import VARIABLE
@@ -87,6 +88,10 @@ class Server:
         causes = [self.health.describe_failure(), self._describe_silence() if self.attempts else ""]
         return "; ".join(filter(None, causes)) or self.timeout_cause
 
+    def known_cause(self) -> Cause:
+        """Return the cause of the current failure; `TIMEOUT` if there is none."""
+        return Cause.TIMEOUT if self.health.error is None else self.health.error.cause
+
     def _describe_silence(self) -> str:
         since = next(iter(self.attempts)).sent_at
         count, seconds = len(self.attempts), time.monotonic() - since
@@ -139,7 +144,7 @@ class Server:
         """
         if not (self._moves and isinstance(error, RejectedError) and error.status == UNAUTHORIZED):
             return error
-        moved = UnreachableError(f"{error}; the server does not accept the key in {VARIABLE}")
+        moved = UnreachableError(f"{error}; the server does not accept the key in {VARIABLE}", cause=error.cause)
         moved.__cause__ = error
         return moved
 
@@ -173,7 +178,8 @@ class Server:
             self._read(await run_with_timeout(seconds, sending), message)
         except asyncio.TimeoutError:
             return UnreachableError(
-                f"{self.shown_url}: no answer to {message.method} {message.path} within {seconds:g} s"
+                f"{self.shown_url}: no answer to {message.method} {message.path} within {seconds:g} s",
+                cause=Cause.TIMEOUT,
             )
         except ServiceError as error:
             return error

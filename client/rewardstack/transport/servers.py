@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from rewardstack.cause import Cause
 from rewardstack.core.deadline import AttemptTimeout, SharedDeadline
 from rewardstack.endpoints import CHECK_INTERVAL
 from rewardstack.errors import DeadlineError, OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
@@ -341,10 +342,13 @@ class Servers:
             await asyncio.wait((probes,), timeout=min(timing.PROBE_TIMEOUT, remaining))
         if self._seconds_left(call) > 0:
             return
-        cause = self.cause()
+        cause, known_cause = self.cause(), self.known_cause()
         self._wake([*self._retries, *self._waiting])
         down = time.monotonic() - max(server.health.down_since for server in self._servers)
-        raise UnreachableError(f"{cause}; unavailable for {down:.1f} s, failing fast until a health probe succeeds")
+        raise UnreachableError(
+            f"{cause}; unavailable for {down:.1f} s, failing fast until a health probe succeeds",
+            cause=known_cause,
+        )
 
     def _is_silent(self, call: Call) -> bool:
         """Return whether a service that is up left such calls unanswered for `MIN_SHARE` of the call's timeout."""
@@ -369,7 +373,7 @@ class Servers:
             return True
         self._probe()
         what = f"no {method} succeeded for {streak.last - streak.since:.1f} s, failing fast until a request succeeds"
-        raise UnreachableError(f"{streak.cause}; {what}")
+        raise UnreachableError(f"{streak.cause}; {what}", cause=Cause.TIMEOUT)
 
     def _record_silence(self, message: Message, sent_at: float, cause: str) -> None:
         """Record that a request sent at `sent_at` was left unanswered, or refused, for its whole timeout."""
@@ -390,7 +394,8 @@ class Servers:
         if call.error is not None and cause == NOTHING_SENT:
             cause = str(call.error)
         last = "" if call.error is None or str(call.error) in cause else f"{call.error}; "
-        return DeadlineError(f"no answer in time; last known state: {last}{cause}")
+        known_cause = self.known_cause() if call.error is None else call.error.cause
+        return DeadlineError(f"no answer in time; last known state: {last}{cause}", cause=known_cause)
 
     async def _attempt(self, server: Server, call: Call, *, is_hedged: bool) -> Any:
         """Send a call to a server with a reserved slot; return the result, which may be the hedge's."""
@@ -464,7 +469,8 @@ class Servers:
         if self._may_eject(server):
             seconds = time.monotonic() - attempt.sent_at
             why = f"no answer within {seconds:.1f} s, but another endpoint answered"
-            server.hang(UnreachableError(f"{server.shown_url}: {why}"), attempt.sent_at, ejects=True, is_sure=False)
+            error = UnreachableError(f"{server.shown_url}: {why}", cause=Cause.TIMEOUT)
+            server.hang(error, attempt.sent_at, ejects=True, is_sure=False)
             self._alarm.set(self._check_log(server))
 
     async def _wait(self, call: Call, server: Server, error: ServiceError) -> None:
@@ -481,7 +487,7 @@ class Servers:
         left = call.deadline.remaining()
         if isinstance(error, OverloadError) and error.retry_after > left:
             why = f"{error}; Retry-After of {error.retry_after:.0f} s is beyond the deadline"
-            raise DeadlineError(why) from error
+            raise DeadlineError(why, cause=error.cause) from error
         pause = self._pause(call, server, error)
         call.rounds += 1
         if pause is not None and pause < left:
@@ -518,7 +524,8 @@ class Servers:
         if left <= 0 and not attempt.is_done:
             cause = server.timeout_cause = server.cause()
             self._record_silence(message, attempt.sent_at, cause)
-            attempt.interrupt(DeadlineError(f"no answer within {round(deadline.effective_timeout, 2):g} s; {cause}"))
+            why = f"no answer within {round(deadline.effective_timeout, 2):g} s; {cause}"
+            attempt.interrupt(DeadlineError(why, cause=server.known_cause()))
         if attempt.is_done:
             return math.inf
         if attempt.start_hedge is None:
@@ -581,7 +588,8 @@ class Servers:
             return
         if isinstance(error, UnreachableError):
             hang = f"{server.shown_url}: accepts connections but does not answer, not even GET /health"
-            server.hang(UnreachableError(hang), since, ejects=self._may_eject(server), is_sure=True)
+            error = UnreachableError(hang, cause=Cause.TIMEOUT)
+            server.hang(error, since, ejects=self._may_eject(server), is_sure=True)
             self._alarm.set(self._check_log(server))
         else:
             server.answered_at = server.alive_at = time.monotonic()
@@ -661,6 +669,11 @@ class Servers:
         if (queued := len(self._waiting) + len(self._retries)) > 1:
             causes.append(f"{queued} requests are queued")
         return "; ".join(causes) or NOTHING_SENT
+
+    def known_cause(self) -> Cause:
+        """Return the cause of the first server's failure that is known; `TIMEOUT` if none is."""
+        causes = (server.known_cause() for server in (*self._servers, *self._retired))
+        return next((cause for cause in causes if cause is not Cause.TIMEOUT), Cause.TIMEOUT)
 
     def _check_log(self, server: Server) -> float:
         """Log a failure that lasts while a caller waits; return the seconds until the next check."""

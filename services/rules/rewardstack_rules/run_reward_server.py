@@ -1,8 +1,7 @@
 """Start a reward server: `python -m rewardstack_rules.run_reward_server --reward-type math_verifier --port 6000`.
 
-With `--workers` or `RELOAD=on`, the server runs under gunicorn. Otherwise it is a single process, for tests, even
-if REWARD_WORKERS is set. The server logs "Running on" once it accepts requests. Arguments override the environment
-variables of `settings_table.py`.
+This checks the arguments, so that an error names the argument, and then becomes gunicorn with `http.gunicorn_conf`. The
+server logs "Running on" once it accepts requests. Arguments override the environment variables of `settings_table.py`.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
-from rewardstack.core.descriptors import raise_open_file_limit
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack_rules.logs import LOGGING
 from rewardstack_rules.process import import_path, module_command
-from rewardstack_rules.settings import SECRETS, Settings, warn_of_misspelled_settings
+from rewardstack_rules.scoring.reward_type import is_built_in, unknown_reward_type
+from rewardstack_rules.settings import SECRETS, Settings
 
 log = logging.getLogger("rewardstack_rules")
 SERVER_LIBRARIES = ("Flask", "Werkzeug", "gunicorn", "limits", "prometheus_client", "rapidfuzz", "redis", "rq")
@@ -45,7 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     program = Path(sys.argv[0]).stem
     options = _parser(program).parse_args(arguments)
     _require_libraries(program)
-    raise_open_file_limit()
     _set_environment(options)
     logging.config.dictConfig(LOGGING)
     try:
@@ -53,14 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = Settings.from_env()
         _require_address(settings)
         _warn_if_open(settings)
-        if options.workers or settings.reload:  # only gunicorn reloads
-            run_gunicorn()
-        from rewardstack_rules.http.threaded_server import serve
-
-        warn_of_misspelled_settings()
-        serve(settings)
+        if not is_built_in(settings) and (error := unknown_reward_type(settings)):
+            raise SettingsError(error, "REWARD_TYPE")
     except ConfigError as error:
         sys.exit(f"{program}: {_name_argument(error, options)}")
+    run_gunicorn()
 
 
 def _name_argument(error: ConfigError, options: argparse.Namespace) -> str:
@@ -90,17 +85,18 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("--host", help="address to listen on (default: REWARD_HOST, else 0.0.0.0)")
     parser.add_argument("--port", help="port to listen on (default: REWARD_PORT, else 6000)")
     parser.add_argument("--dataset", help="file with questions and golden responses (default: DATASET_PATH, else none)")
-    parser.add_argument("--workers", type=int, help="gunicorn processes (default: one process without gunicorn)")
+    parser.add_argument("--workers", type=int, help="server processes (default: REWARD_WORKERS, else 1)")
     return parser
 
 
 def _set_environment(options: argparse.Namespace) -> None:
     """Pass the arguments on as environment variables, which gunicorn's workers and isolated processes read.
 
-    Without `--host`, REWARD_HOST defaults to 0.0.0.0.
+    REWARD_HOST defaults to 0.0.0.0, and REWARD_WORKERS to 1.
     """
     values = {variable: getattr(options, option) for variable, option in ARGUMENTS.items()}
     os.environ.setdefault("REWARD_HOST", "0.0.0.0")
+    os.environ.setdefault("REWARD_WORKERS", "1")
     os.environ.update({name: str(value) for name, value in values.items() if value is not None})
 
 
@@ -137,7 +133,15 @@ def _bind_error(host: str, port: int) -> OSError | UnicodeError | None:
 
 
 def _warn_if_open(settings: Settings) -> None:
-    if not settings.api_keys and not settings.socket and not _is_loopback(settings.host):
+    """Warn if other machines can connect to the server, which relies on the gateway against slow clients."""
+    if settings.socket or _is_loopback(settings.host):
+        return
+    log.warning(
+        "without the gateway (make up), %s is for trusted networks only: slow clients can block it; else use "
+        "--host 127.0.0.1",
+        settings.address,
+    )
+    if not settings.api_keys:
         log.warning(
             "no API keys: any client that can connect to %s can use this server; set REWARD_SERVER_API_KEYS, or use "
             "--host 127.0.0.1",

@@ -32,6 +32,8 @@ FUNCTION_SETTINGS = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, FUNCTION_DATA, FUNC
 CODE_SETTINGS = ("CODE", "CODE_PROCESSES", "CODE_TIMEOUT", "CODE_BOUNDARY", "CODE_PYTHON", "CODE_CXX")
 FUSION, SANDBOX = "SANDBOX_FUSION_URL", "CODE_SANDBOX_URL"
 RULE_SETTINGS = (*FUNCTION_SETTINGS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES", *CODE_SETTINGS, FUSION, SANDBOX)
+QUEUED_REQUESTS = 1000
+"""Maximum number of requests that wait in each server process for one of its threads (REWARD_THREADS); more get 503."""
 URL_WITH_PASSWORD = re.compile(r"://[^/?#\s]*@|^[^\s/@]+:[^\s/@]+@|[?&](?:password|passwd|pwd)=", re.IGNORECASE)
 """Matches a URL or address with user information (`user:password@`), or with a password in its query."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from rewardstack import Request, api
 from rewardstack.errors import ScoringError, UnknownSourceError
-from rewardstack.score import NO_REFERENCE, Score
+from rewardstack.score import Score
 from rewardstack.trainers import areal
 from tests.support.servers import FaultServer
 
@@ -34,8 +34,8 @@ def test_route(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("row", [{}, {"answer": None}, {"answers": "1"}])
 def test_no_reference(row: dict[str, Any], server: FaultServer) -> None:
     """A row without a reference is an error that says in which columns it is looked for."""
-    server.set(said={"value": None, "status": "unscored", "reason": NO_REFERENCE})
-    with pytest.raises(ScoringError, match="unscored: .*missing.*; put it into one of the columns answer, "):
+    server.set(said={"value": None, "status": "unscored", "reason": "none", "cause": "no_reference"})
+    with pytest.raises(ScoringError, match="unscored: none; put it into one of the columns answer, "):
         areal.reward(*GIVEN, data_source="gsm8k", **row)
 
 

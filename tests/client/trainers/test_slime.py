@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from rewardstack.errors import ScoringError
-from rewardstack.score import NO_REFERENCE
 from rewardstack.trainers import slime
 from rewardstack.trainers.columns import TASKS
 from tests.support.servers import FaultServer
@@ -74,6 +73,6 @@ async def test_failed(server: FaultServer) -> None:
 
 async def test_no_label(server: FaultServer) -> None:
     """A sample without a label is an error at once, which names the field and the option."""
-    server.set(said={"value": None, "status": "unscored", "reason": NO_REFERENCE})
-    with pytest.raises(ScoringError, match="sample 7: unscored: .*missing.* `label`.* --label-key"):
+    server.set(said={"value": None, "status": "unscored", "reason": "none", "cause": "no_reference"})
+    with pytest.raises(ScoringError, match="sample 7: unscored: none; .*`label`.* --label-key"):
         await slime.reward(ARGUMENTS, [sample("a", label=None), sample("b", label=None)])

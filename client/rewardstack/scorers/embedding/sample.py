@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from rewardstack.cause import Cause
 from rewardstack.core.wire import Record
 from rewardstack.errors import RejectedError, RewardstackError
 from rewardstack.score import NO_REFERENCE, Item, Score
@@ -57,7 +58,7 @@ def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Dest
     """
     options, destination = read_options(item.extra), find_destination(item.extra)
     if not item.references:
-        return Score.unscored(NO_REFERENCE, SOURCE)
+        return Score.unscored(NO_REFERENCE, SOURCE, cause=Cause.NO_REFERENCE)
     if not item.solution.strip():
         return Score(0.0, reason="the response is empty", source=SOURCE)
     return Sample(item.solution, item.references, options, destination)
@@ -100,8 +101,8 @@ def _vector_pairs(sample: Sample, vectors: Mapping[str, VectorOrError]) -> dict[
     candidate = vectors[sample.candidate]
     if isinstance(candidate, RewardstackError):
         if _is_text_refused(candidate):
-            return Score.unscored(f"the server refuses the response: {candidate}", SOURCE)
-        return Score.failed(str(candidate), SOURCE)
+            return Score.unscored(f"the server refuses the response: {candidate}", SOURCE, cause=candidate.cause)
+        return candidate.as_score(SOURCE)
     pairs: dict[str, tuple[Vector, Vector]] = {}
     refusal: RewardstackError | None = None
     for reference, text in zip(sample.references, sample.targets, strict=True):
@@ -109,14 +110,18 @@ def _vector_pairs(sample: Sample, vectors: Mapping[str, VectorOrError]) -> dict[
         if not isinstance(target, RewardstackError):
             if len(target) != len(candidate):
                 return Score.failed(
-                    f"the server returned vectors of different lengths: {len(candidate)} and {len(target)}", SOURCE
+                    f"the server returned vectors of different lengths: {len(candidate)} and {len(target)}",
+                    SOURCE,
+                    Cause.INVALID_REPLY,
                 )
             pairs[reference] = candidate, target
         elif _is_text_refused(target):
             refusal = target
         else:
-            return Score.failed(str(target), SOURCE)
-    return pairs or Score.unscored(f"the server refuses the reference: {refusal}", SOURCE)
+            return target.as_score(SOURCE)
+    if pairs or refusal is None:
+        return pairs
+    return Score.unscored(f"the server refuses the reference: {refusal}", SOURCE, cause=refusal.cause)
 
 
 def _is_text_refused(error: RewardstackError) -> bool:

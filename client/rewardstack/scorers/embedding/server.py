@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
 
+from rewardstack.cause import Cause
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import BudgetError, RejectedError, ReplyError, RewardstackError, ServiceError
 from rewardstack.scorers.budget import Meter
@@ -127,7 +128,8 @@ class Server:
             return error
         if is_too_large(error):
             size = len(texts[0].encode("utf-8", "replace"))
-            return RejectedError(f"a text ({size:,} bytes) is too large for the server: {error}", error.status)
+            why = f"a text ({size:,} bytes) is too large for the server: {error}"
+            return RejectedError(why, error.status, cause=Cause.TOO_LONG)
         return self._with_key_hint(error)
 
     async def _post(

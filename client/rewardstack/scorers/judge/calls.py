@@ -47,7 +47,7 @@ from rewardstack.scorers.judge.reply import (
 )
 from rewardstack.scorers.judge.request import CHAT, make_frame, with_reminder
 from rewardstack.scorers.judge.rubric import Answers, Rubric, parse_answers, parse_grades, rubric_verdict
-from rewardstack.scorers.judge.verdict import UNREADABLE, IncompleteError, UnreadableError, Verdict
+from rewardstack.scorers.judge.verdict import IncompleteError, UnreadableError, Verdict
 from rewardstack.transport import timing
 from rewardstack.transport.discovery import MAX_SERVERS
 from rewardstack.transport.message import Message
@@ -211,7 +211,7 @@ class Calls:
             except IncompleteError:
                 raise
             except UnreadableError as error:
-                why = f"; {str(error).removeprefix(f'{UNREADABLE}: ')}"
+                why = f"; {error.why}"
             if left := unanswered():
                 names = ", ".join(criteria[index].name for index in left)[:200]
                 raise UnreadableError(f"no answer for {len(left)} of {len(criteria)} criteria: {names}{why}")

@@ -17,6 +17,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from rewardstack.cause import Cause
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import Fields, field_error
@@ -143,7 +144,8 @@ class GroupJudge(Relayable[Member]):
         group = group_name(item.data_source, item.extra, item.references)
         plan = self._judge.plan(item, destination)
         if (closed_until := self._closed_groups.get(group)) is not None and time.monotonic() < closed_until:
-            return Score.failed("the sample arrived after its group was closed; raise group_wait", self.source)
+            why = "the sample arrived after its group was closed; raise group_wait"
+            return Score.failed(why, self.source, Cause.GROUP)
         return Member(plan, group, size, None if rollout is None else str(rollout))
 
     def batch(self, sample: Member) -> BatchKey:
@@ -190,7 +192,8 @@ class GroupJudge(Relayable[Member]):
         if not self._waits:
             why = f"the request has {count} of the {size} members of a group; send a group in one request"
             return self._unscored(GROUP_SIZE, why)
-        return Score.failed(f"{count} of {size} members of its group arrived within {self._wait:g} s", self.source)
+        why = f"{count} of {size} members of its group arrived within {self._wait:g} s"
+        return Score.failed(why, self.source, Cause.GROUP)
 
     def _check_group(self, samples: Sequence[Member]) -> Score | None:
         """Return None if the group can be compared, else the score for every sample of the group.
@@ -209,7 +212,7 @@ class GroupJudge(Relayable[Member]):
 
     def _unscored(self, name: str, why: str) -> Score:
         error = field_error(name, why)
-        return Score.unscored(str(error), self.source, error.field)
+        return Score.unscored(str(error), self.source, error.field, Cause.GROUP)
 
     def _make_plans(self, samples: Sequence[Member], texts: Sequence[str]) -> list[Plan]:
         """Return the plan of each request; one member's problem and references are used for the whole group."""

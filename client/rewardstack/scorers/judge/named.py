@@ -141,7 +141,8 @@ class JudgeConfig:
         name = (error.field or "").removeprefix("extra_info.")
         if name not in self._fixed_options:
             return error
-        return RequestError(_rename_field(error, name, self.field_name(name)), self.field_name(name))
+        field = self.field_name(name)
+        return RequestError(_rename_field(error, name, field), field, cause=error.cause)
 
     def field_name(self, option: str) -> str:
         """Return the full name of an option, for errors and traces.

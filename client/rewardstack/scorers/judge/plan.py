@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardstack.cache.key import ANY, PIPELINE_VERSION, PREFIX, UNIT, Key, digest, hex_digest
+from rewardstack.cause import Cause
 from rewardstack.core.fields import field_error
 from rewardstack.errors import RequestError
 from rewardstack.score import Item
@@ -117,7 +118,9 @@ def make_plan(
     references = item.references if options.template.uses("REFERENCE_SOLUTION") else ("",)
     references = references or (("",) if compares else ())
     if not references:
-        raise RequestError("ground_truth: missing, but the prompt template needs a reference", "ground_truth")
+        raise RequestError(
+            "ground_truth: missing, but the prompt template needs a reference", "ground_truth", cause=Cause.NO_REFERENCE
+        )
     if not shown.problem and options.template.uses("PROBLEM"):
         _warn_of_missing_problem()
     rubric = _needed_rubric(options, item.extra)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewardstack.cause import Cause
 from rewardstack.core.messages import TEXTS
 from rewardstack.errors import ReplyError
 from rewardstack.scorers.judge.scale import Scale
@@ -96,15 +97,18 @@ def check_complete(choice: Choice, *, is_label: bool = False) -> None:
     reason = _finish_reason(choice)
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
-    refusal = message.get("refusal")
+    refusal, cause = message.get("refusal"), None
     if reason.lower() in TRUNCATED:
         what = "its reasoning" if get_reasoning(message) and not content_text(message.get("content")) else "it"
         why = f"{what} was truncated at max_new_tokens; raise max_new_tokens or thinking_budget"
     elif refusal or reason == "refusal":
         why = f"the judge refused{f': {str(refusal)[:80]!r}' if refusal else ''}"
+        cause = Cause.JUDGE_REFUSED
     else:
-        why = "the judge's provider filtered its reply" if reason.lower() in REFUSED else "it was interrupted"
-    raise IncompleteError(f"{why} (finish_reason {reason[:40]})", is_truncated=reason.lower() in TRUNCATED)
+        is_filtered = reason.lower() in REFUSED
+        why = "the judge's provider filtered its reply" if is_filtered else "it was interrupted"
+        cause = Cause.JUDGE_REFUSED if is_filtered else None
+    raise IncompleteError(f"{why} (finish_reason {reason[:40]})", is_truncated=reason.lower() in TRUNCATED, cause=cause)
 
 
 def read_text(choice: Choice) -> str:
@@ -118,7 +122,8 @@ def read_text(choice: Choice) -> str:
     message = message if isinstance(message, dict) else {}
     text = content_text(message.get("content"))
     if not text.strip() or message.get("refusal"):
-        raise UnreadableError(_describe_empty(message))
+        cause = Cause.JUDGE_REFUSED if message.get("refusal") else None
+        raise UnreadableError(_describe_empty(message), cause=cause)
     return text
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from rewardstack.cache.key import Key
+from rewardstack.cause import Cause
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.cost import estimate_tokens
 from rewardstack.core.deadline import SharedDeadline
@@ -36,7 +37,7 @@ from rewardstack.scorers.judge.options import REQUEST_FIELDS, Options, portable_
 from rewardstack.scorers.judge.plan import Plan, cache_key, make_plan
 from rewardstack.scorers.judge.rejected_fields import is_too_long
 from rewardstack.scorers.judge.request import CHAT
-from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
+from rewardstack.scorers.judge.verdict import Verdict
 from rewardstack.scorers.rate import RateLimit, Reservation
 from rewardstack.scorers.relay import Relayable
 from rewardstack.settings import Settings
@@ -252,7 +253,7 @@ class Judge(Relayable[Plan]):
             shown = error if self._named is None else self._named.rename_option(error)
             if isinstance(error, NoLogprobsError) and plan.destination == self._servers.default:
                 raise shown from error
-            scores = [Score.unscored(str(shown), self.source, shown.field)]
+            scores = [shown.as_score(self.source)]
         except ServiceError as error:
             scores = [await self._failed_score(error, plan._replace(meter=meter), model, context.deadline)]
         finally:
@@ -317,7 +318,7 @@ class Judge(Relayable[Plan]):
             median_reply_time,
             sum(score.cached for score in scores),
             sum(score.status == "failed" for score in scores),
-            sum(score.reason.startswith(UNREADABLE) for score in scores),
+            sum(score.cause in UNREADABLE_CAUSES for score in scores),
             sum(score.status == "unscored" for score in scores),
             Usage.total(score.usage for score in scores).summary,
         )
@@ -406,8 +407,8 @@ class Judge(Relayable[Plan]):
             error = self._servers.with_key_hint(error, plan.destination)
             if error.status == 404 and (served := ", ".join(self._models.served_models(plan.destination))):
                 where = "LLM_JUDGE_MODEL or model_name" if self._named is None else self._named.model_setting
-                return Score.failed(f"{error}; set {where} to one of: {served}", self.source)
-        return Score.failed(f"{error}{_image_hint(error, plan)}", self.source)
+                return Score.failed(f"{error}; set {where} to one of: {served}", self.source, error.cause)
+        return Score.failed(f"{error}{_image_hint(error, plan)}", self.source, error.cause)
 
     async def _too_long(self, error: RejectedError, plan: Plan, model: Model, deadline: SharedDeadline) -> Score:
         """Return the score for a prompt that is too long: 0 if the policy's words alone are too long, else failed.
@@ -421,14 +422,19 @@ class Judge(Relayable[Plan]):
             remedy = "raise the judge's MAX_MODEL_LEN or shorten the responses" + (
                 ", or compare fewer at a time (compare = 'pairwise', or smaller groups)" if plan.compared > 2 else ""
             )
-            return Score.failed(f"{error}; {remedy}", self.source)
+            return Score.failed(f"{error}; {remedy}", self.source, Cause.CONTEXT_LENGTH)
         alone = plan._replace(shown=plan.shown.policy_words, references=("",))
         rest = estimate(alone._replace(shown=ShownParts("", "")), model)
         tokens = (rest.prompt_tokens + rest.completion_tokens) / rest.requests
         is_longer = estimate_tokens(alone.shown.candidate) > tokens
         if is_longer and await self.calls.is_too_long(alone, model, deadline):
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)
-        return Score.failed(f"{error}; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens", self.source)
+        why = f"{error}; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens"
+        return Score.failed(why, self.source, Cause.CONTEXT_LENGTH)
+
+
+UNREADABLE_CAUSES = (Cause.NO_VERDICT, Cause.JUDGE_REFUSED, Cause.JUDGE_TRUNCATED)
+"""The causes of samples whose replies had no readable verdict."""
 
 
 def _is_too_long(error: RejectedError, plan: Plan) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from unicodedata import category
 
+from rewardstack.cause import Cause
 from rewardstack.errors import ReplyError
 from rewardstack.scorers.judge.scale import HUNDRED, UNIT, Scale
 from rewardstack_verifier.transcript import last_turn, separate_reasoning
@@ -68,10 +69,18 @@ class Verdict(NamedTuple):
 
 
 class UnreadableError(ReplyError):
-    """A reply has no readable verdict."""
+    """A reply has no readable verdict.
 
-    def __init__(self, why: str) -> None:
-        super().__init__(f"{UNREADABLE}: {why}")
+    Args:
+        why: what is wrong with the reply.
+        cause: the cause, if it is known more precisely.
+    """
+
+    cause = Cause.NO_VERDICT
+
+    def __init__(self, why: str, *, cause: Cause | None = None) -> None:
+        super().__init__(f"{UNREADABLE}: {why}", cause=cause)
+        self.why = why
 
 
 class IncompleteError(UnreadableError):
@@ -80,10 +89,11 @@ class IncompleteError(UnreadableError):
     Args:
         why: why it ended.
         is_truncated: whether it ended at the token limit.
+        cause: the cause, if it did not.
     """
 
-    def __init__(self, why: str, *, is_truncated: bool = False) -> None:
-        super().__init__(why)
+    def __init__(self, why: str, *, is_truncated: bool = False, cause: Cause | None = None) -> None:
+        super().__init__(why, cause=Cause.JUDGE_TRUNCATED if is_truncated else cause)
         self.is_truncated = is_truncated
 
 

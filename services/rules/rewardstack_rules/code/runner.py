@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
+from rewardstack.cause import Cause, cause_of_field
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import ConfigError, RequestError, ServiceError
 from rewardstack.score import NO_REFERENCE
@@ -83,17 +84,19 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     runner = _runner()
     runner.counts.clear()
     found = _score(runner, task)
-    return {"status": "", "value": None, "parts": None, "field": "", "code": dict(runner.counts), **found}
+    cause = cause_of_field(found.get("field")).value
+    unscored = {"status": "", "value": None, "parts": None, "field": "", "cause": cause}
+    return {**unscored, "code": dict(runner.counts), **found}
 
 
 def _score(runner: Runner, task: Mapping[str, Any]) -> dict[str, Any]:
     try:
         options = Options.read(task["extra"])
         if len(task["references"]) != 1:
-            return {"reason": NO_REFERENCE}
+            return {"reason": NO_REFERENCE, "cause": Cause.NO_REFERENCE.value}
         problem = read_tests(task["references"][0]).limited(options.max_tests)
     except RequestError as error:
-        return {"reason": str(error), "field": error.field or ""}
+        return {"reason": str(error), "field": error.field or "", "cause": error.cause.value}
     except TestsError as error:
         return {"reason": str(error), "field": "ground_truth"}
     language = options.language or problem.language

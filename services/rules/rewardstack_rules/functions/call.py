@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from rewardstack.cause import Cause
 from rewardstack.core.messages import TRANSCRIPT, WHOLE_RESPONSE, Chat, to_chat
 from rewardstack.errors import RequestError
 from rewardstack_rules.functions.outcome import Outcome, Unscored
@@ -114,7 +115,7 @@ class Call:
                 remedy = f"send it, or give the parameter a default ({name}=None)"
                 hint = f", but {self.title} requires it; {remedy}" if self.title else ""
                 reason = f"extra_info.{name} is missing{hint}"
-                return Outcome(None, reason, field=f"extra_info.{name}")
+                return Outcome(None, reason, field=f"extra_info.{name}", cause=Cause.BAD_OPTION)
         sample = Sample(response, None, extra, response)
         if self.reads_turns:
             raw = extra.get(WHOLE_RESPONSE, response)
@@ -134,9 +135,9 @@ class Call:
         try:
             return as_outcome(self._try_forms(sample) if len(self.forms) > 1 else self._run(sample), self.title)
         except Unscored as error:
-            return Outcome(None, str(error))
+            return Outcome(None, str(error), cause=error.cause)
         except RequestError as error:
-            return Outcome(None, str(error), field=error.field or "")
+            return Outcome.of_error(error)
 
     def _try_forms(self, sample: Sample) -> Any:
         """Call the function with the first of `forms`; if it cannot read the completion, call it with the second."""

@@ -45,7 +45,7 @@ class Verifier:
         try:
             options = self.options(extra)
         except RequestError as error:
-            return Outcome(None, str(error), field=error.field or "")
+            return Outcome.of_error(error)
         return self.make_outcome(response, decide_response(self.select_text(response), references, options))
 
     def options(self, extra: Mapping[str, Any]) -> Options:

@@ -23,11 +23,11 @@ from prometheus_client import Gauge
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from rewardstack.errors import OverloadError
-from rewardstack_rules.http.connection import BROKEN_BODY
+from rewardstack_rules.http.connection import BROKEN_BODY, SILENCE_SECONDS
 from rewardstack_rules.http.errors import ApiError
 
 FREE_BYTES = 2**16
-"""Number of bytes of each request that are not charged. Under gunicorn, the total of these free bytes is limited, too:
+"""Number of bytes of each request that are not charged. The total of these free bytes is limited, too, because
 REWARD_THREADS and REWARD_WAITING_REQUESTS limit the number of requests that a process works on."""
 VALUE_BYTES = 32
 """Bytes that are charged for one JSON value. A body is charged for its size or for its values, whichever is more.
@@ -198,6 +198,8 @@ def check_encoding() -> None:
 
 def body_error(error: Exception) -> ApiError:
     """Return the error reply for a request whose body could not be read; `error` is one of `BROKEN_BODY`."""
+    if isinstance(error, TimeoutError):
+        return ApiError(408, f"no byte of the body has arrived for {SILENCE_SECONDS:g} s; try again", "body")
     return ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body")
 
 

@@ -24,6 +24,7 @@ from rewardstack_rules.http import (
     request_log,
     status,
     waiting,
+    working,
 )
 from rewardstack_rules.http.context import Context
 from rewardstack_rules.http.context import install as install_context
@@ -34,7 +35,7 @@ from rewardstack_rules.metrics import counters
 from rewardstack_rules.metrics.cache import CacheCollector
 from rewardstack_rules.metrics.isolation import isolation_collectors
 from rewardstack_rules.scoring.evaluator import Evaluator
-from rewardstack_rules.settings import Settings
+from rewardstack_rules.settings import QUEUED_REQUESTS, Settings
 
 
 def create_app(settings: Settings | None = None) -> Flask:
@@ -63,6 +64,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     browsers.install(app, settings.allowed_hosts, bool(settings.api_keys))
     auth.install(app, settings.api_keys)
     key_rate.install(app, settings.key_rate, context.evaluator.client_settings.cache_url)
+    working.install(app, settings.threads, QUEUED_REQUESTS)
     admission.install(app, settings.bytes_in_flight, settings.max_body_bytes)
     waiting.install(app, settings.waiting_requests, settings.bytes_in_flight)
     for protocol in (score, get_reward, nemo_gym, roll, jobs, reward_types, health, openapi, status):

@@ -21,7 +21,8 @@ import re
 from flask import Flask, Response, current_app, jsonify, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
-from rewardstack.core.wire import BUDGET_HEADER
+from rewardstack.cause import Cause
+from rewardstack.core.wire import BUDGET_HEADER, CAUSE_HEADER
 from rewardstack.errors import BudgetError, ConfigError, ServiceError, UnknownSourceError
 from rewardstack_rules.scoring.cancellation import AbandonedError
 
@@ -60,10 +61,10 @@ class ApiError(Exception):
 def install(app: Flask) -> None:
     """Make `app` reply to exceptions as the table of this module describes."""
     app.register_error_handler(ApiError, _refusal)
-    app.register_error_handler(UnknownSourceError, lambda error: error_reply(404, str(error), error.field))
+    app.register_error_handler(UnknownSourceError, lambda error: error_reply(404, str(error), error.field, error.cause))
     app.register_error_handler(BudgetError, _over_budget)
-    app.register_error_handler(ConfigError, lambda error: error_reply(400, str(error), error.field))
-    app.register_error_handler(ServiceError, lambda error: unavailable(str(error)))
+    app.register_error_handler(ConfigError, lambda error: error_reply(400, str(error), error.field, error.cause))
+    app.register_error_handler(ServiceError, lambda error: unavailable(str(error), error.cause))
     app.register_error_handler(
         AbandonedError, lambda _: error_reply(CLIENT_GONE, "the client has gone; its samples are dropped")
     )
@@ -73,9 +74,11 @@ def install(app: Flask) -> None:
     app.register_error_handler(Exception, _internal_error)
 
 
-def error_reply(status: int, message: str, field: str | None = None) -> Response:
-    """Return an error reply with the message in its body and its status line."""
+def error_reply(status: int, message: str, field: str | None = None, cause: Cause | None = None) -> Response:
+    """Return an error reply with the message in its body and its status line; the cause, if any, is in a header."""
     response = jsonify(error=message, field=field)
+    if cause is not None:
+        response.headers[CAUSE_HEADER] = cause.value
     response.status = _status_line(status, message)
     if status == 401:
         response.headers["WWW-Authenticate"] = PASSWORD if request.path in BROWSER_PATHS else "Bearer"
@@ -90,14 +93,15 @@ def _refusal(error: ApiError) -> Response:
 
 
 def _over_budget(error: BudgetError) -> Response:
-    response = error_reply(503, str(error), error.field)
+    response = error_reply(503, str(error), error.field, error.cause)
     response.headers[BUDGET_HEADER] = error.field or "spent"  # clients check only whether the header is present
     return response
 
 
-def unavailable(message: str, **content: object) -> Response:
+def unavailable(message: str, cause: Cause | None, **content: object) -> Response:
     """Return a 503 reply with a Retry-After header."""
     response = jsonify(error=message, field=None, **content)
+    response.headers[CAUSE_HEADER] = (cause or Cause.OTHER).value
     response.status = _status_line(503, message)
     response.headers["Retry-After"] = str(RETRY_AFTER)
     return response

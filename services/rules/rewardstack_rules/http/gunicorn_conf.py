@@ -8,6 +8,7 @@ reward functions and routes.
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import sys
@@ -17,6 +18,8 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
+from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]
+
 from rewardstack.core.descriptors import raise_open_file_limit
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, UnreachableError
@@ -25,10 +28,12 @@ from rewardstack_rules.metrics.directory import IN_MEMORY, clear_counts, make_me
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.pools import restart_pools, start_pools
 from rewardstack_rules.scoring.reward_type import is_built_in, unknown_reward_type
-from rewardstack_rules.settings import SECRETS, Settings, warn_of_misspelled_settings
+from rewardstack_rules.settings import QUEUED_REQUESTS, SECRETS, Settings, warn_of_misspelled_settings
 
-CONNECTIONS = 1000
-"""Maximum number of connections of a worker, in addition to those of slow requests (REWARD_WAITING_REQUESTS)."""
+SPARE_THREADS = 16
+"""Threads for probes and refusals, in addition to those of requests that work, wait, or wait for a place."""
+IDLE_CONNECTIONS = 1000
+"""Maximum number of connections of a worker without a request."""
 
 try:
     read_secret_files(SECRETS)
@@ -38,12 +43,13 @@ except ConfigError as error:
 _metrics_dir = _settings.metrics_dir or make_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir  # set before a worker imports prometheus_client, which reads it
 
-wsgi_app = "rewardstack_rules.http.app:create_app()"
+wsgi_app = "rewardstack_rules.http.gunicorn_conf:application()"
 bind = _settings.address
-worker_class = "rewardstack_rules.http.gunicorn_worker.Worker"
+worker_class = "gthread"
 workers = _settings.workers
-threads = _settings.threads
-worker_connections = CONNECTIONS + _settings.waiting_requests
+# Threads are started when they are needed.
+threads = _settings.threads + _settings.waiting_requests + QUEUED_REQUESTS + SPARE_THREADS
+worker_connections = threads + IDLE_CONNECTIONS
 graceful_timeout = _settings.drain_timeout
 keepalive = 75  # longer than proxies keep idle connections, so that a proxy never uses one that is being closed
 control_socket_disable = True
@@ -51,6 +57,17 @@ logconfig_dict = logs.LOGGING
 worker_tmp_dir = IN_MEMORY
 
 _reloading = Lock()
+
+
+def application() -> Any:
+    """Return a worker's application. On ConfigError, log one line, and exit with the status of a failed start."""
+    from rewardstack_rules.http import app
+
+    try:
+        return app.create_app()
+    except ConfigError as error:
+        logs.log_failed_start(logging.getLogger("gunicorn.error"), error)
+        sys.exit(Arbiter.WORKER_BOOT_ERROR)
 
 
 def on_starting(server: Any) -> None:

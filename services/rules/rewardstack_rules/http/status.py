@@ -58,16 +58,6 @@ def install(app: Flask, here: Context, external: Collector) -> None:
     )
 
 
-def deregister(app: Flask) -> None:
-    """Deregister a server that stops, so that other servers do not report it as down.
-
-    Args:
-        app: the server's application.
-    """
-    reporter: Reporter = app.extensions[EXTENSION]
-    reporter.leave()
-
-
 @blueprint.get("/v1/status")
 def status() -> Response:
     """Reply with the health of services, the last hour by route, and the caller's jobs."""

@@ -1,22 +1,22 @@
 """Limit the number of slow requests: those that wait for judges, embedding servers or isolated processes.
 
-While it waits, a slow request does not count toward REWARD_THREADS (`Threads.lend_thread`). Otherwise, requests that
+While it waits, a slow request does not count toward REWARD_THREADS (`working.lend_place`). Otherwise, requests that
 wait for a hanging judge or for busy isolated processes would use up the threads, and block all other requests.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock
 
-from flask import Flask, current_app, g, request
+from flask import Flask, current_app, g
 from prometheus_client import Gauge
 
 from rewardstack.errors import OverloadError
 from rewardstack_rules.http.admission import Budget
-from rewardstack_rules.http.connection import client_socket
+from rewardstack_rules.http.working import lend_place
 
 EXTENSION = "rewardstack_waiting"
 
@@ -57,8 +57,7 @@ class WaitingRequests:
         self._enter(g.tenant)
         try:
             g.charge.move(self._bytes)
-            client = client_socket(request.environ)
-            with nullcontext() if client is None else client.lend_thread():
+            with lend_place():
                 yield
         finally:
             self._leave(g.tenant)
@@ -100,12 +99,3 @@ def waiting_requests() -> WaitingRequests:
     """Return the `WaitingRequests` of the app that answers the current request."""
     found: WaitingRequests = current_app.extensions[EXTENSION]
     return found
-
-
-def client_is_there() -> Callable[[], bool]:
-    """Return a function that checks whether the client of the current request is still connected.
-
-    If the application was called without a connection, as in tests, the function returns True.
-    """
-    client = client_socket(request.environ)
-    return lambda: client is None or not client.is_gone()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
+from rewardstack.cause import Cause
 from rewardstack.errors import ConfigError, UnreachableError
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.connection import FrameConnection
@@ -135,7 +136,9 @@ class IsolationClient:
             connection = await self._get_connection()
             with contextlib.suppress(ConnectionResetError):
                 return _read(await connection.ask(kind, body, timeout, digest))
-        raise UnreachableError(f"the isolation supervisor died {ATTEMPTS} times while it ran a task")
+        raise UnreachableError(
+            f"the isolation supervisor died {ATTEMPTS} times while it ran a task", cause=Cause.ISOLATION_DOWN
+        )
 
     async def stats(self) -> dict[str, int]:
         """Return the supervisor's process id (`pid`) and its counts (`Scheduler.stats`).
@@ -147,7 +150,7 @@ class IsolationClient:
         try:
             stats: dict[str, int] = load(await connection.ask(Kind.STATS))
         except ConnectionResetError as error:
-            raise UnreachableError("the isolation supervisor died") from error
+            raise UnreachableError("the isolation supervisor died", cause=Cause.ISOLATION_DOWN) from error
         return stats
 
     def close(self) -> None:
@@ -177,7 +180,7 @@ class IsolationClient:
                 return (await loop.create_unix_connection(self._connection, str(handle.socket)))[1]
             except (FileNotFoundError, ConnectionRefusedError):
                 await asyncio.to_thread(handle.start)
-        raise UnreachableError("the isolation supervisor died right after it started")
+        raise UnreachableError("the isolation supervisor died right after it started", cause=Cause.ISOLATION_DOWN)
 
     def _connection(self) -> Connection:
         return Connection(self._config.max_frame_bytes)

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from rewardstack.cause import Cause
 from rewardstack.errors import ConfigError, RouteError, SettingsError, UnreachableError
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.supervisor import EXIT_BROKEN, SOCKET_NAME
@@ -112,7 +113,8 @@ class SupervisorHandle:
             )
         except subprocess.TimeoutExpired as error:
             raise UnreachableError(
-                f"supervisor of {self.config.entry}: it did not start within {START_SECONDS} s"
+                f"supervisor of {self.config.entry}: it did not start within {START_SECONDS} s",
+                cause=Cause.ISOLATION_DOWN,
             ) from error
         message = done.stdout.decode(errors="replace").strip()
         kind, _, why = message.partition(": ")
@@ -122,7 +124,8 @@ class SupervisorHandle:
             raise ConfigError(f"entry: {self.config.entry} cannot be run: {message}", "entry")
         if done.returncode != 0:
             raise UnreachableError(
-                f"supervisor of {self.config.entry}: it did not start (exit status {done.returncode})"
+                f"supervisor of {self.config.entry}: it did not start (exit status {done.returncode})",
+                cause=Cause.ISOLATION_DOWN,
             )
 
 

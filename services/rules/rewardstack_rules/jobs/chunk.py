@@ -21,9 +21,10 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
+from rewardstack.cause import Cause
 from rewardstack.core.groups import split_in_half
 from rewardstack.core.wire import Record, score_record
-from rewardstack.errors import BudgetError, ConfigError, RequestError
+from rewardstack.errors import BudgetError, ConfigError
 from rewardstack.score import Request, Score
 from rewardstack_rules.functions.catalog import load_registry
 from rewardstack_rules.jobs.background import Background
@@ -121,7 +122,8 @@ def _replies(context: WorkerContext, chunk: Chunk, is_wanted: IsWanted) -> tuple
     requests, over_budget = list(chunk.pending.values()), False
     try:
         if chunk.deaths >= MAX_DEATHS:
-            fault = Score.failed(f"{chunk.deaths} workers ended while they scored this sample's chunk")
+            why = f"{chunk.deaths} workers ended while they scored this sample's chunk"
+            fault = Score.failed(why, cause=Cause.WORKERS_ENDED)
             scores = [fault] * len(requests)
         else:
             scores, over_budget = _score(context.evaluator, requests, chunk.keys.tenant, is_wanted)
@@ -143,11 +145,10 @@ def _score(
     except BudgetError as error:
         return error.scores, True
     except ConfigError as error:
-        is_malformed = isinstance(error, RequestError)
-        fault = Score.unscored(str(error), field=error.field) if is_malformed else Score.failed(str(error))
+        fault = error.as_score()
     except Exception as error:
         log.exception("scoring %d samples raised", len(requests))
-        fault = Score.failed(f"scoring the sample raised {type(error).__name__}")
+        fault = Score.failed(f"scoring the sample raised {type(error).__name__}", cause=Cause.INTERNAL_ERROR)
     parts = split_in_half(requests, evaluator.group_of)
     if not parts[1]:
         return [fault] * len(requests), False

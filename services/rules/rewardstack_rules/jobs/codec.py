@@ -10,13 +10,14 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from rewardstack.cause import Cause
 from rewardstack.core.json_types import TOO_DEEP, is_deep
 from rewardstack.core.wire import score_record
 from rewardstack.score import STATUSES, Request, Score
 
 LEVEL = 1
 """zlib's compression level. Text shrinks to a third or less, and compression is about as fast as the network."""
-LOST = Score.failed("the sample or its result is corrupt in the queue")
+LOST = Score.failed("the sample or its result is corrupt in the queue", cause=Cause.CORRUPT_JOB)
 """The score if a sample or its result cannot be read back from the queue."""
 
 Sample = Request | Score
@@ -82,16 +83,16 @@ def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
 
 
 def fields_of(request: Request) -> Any:
-    """Return the fields of a sample as JSON types; the text `TOO_DEEP` if they are nested too deeply."""
+    """Return the fields of a sample as JSON types; None if they are nested too deeply."""
     if any(map(is_deep, (request.solution_str, request.ground_truth, request.extra_info))):
-        return TOO_DEEP
+        return None
     return request.data_source, request.solution_str, request.ground_truth, request.extra_info
 
 
 def _sample(text: bytes, at: int) -> Sample:
     match json.loads(text):
-        case str(error) if error == TOO_DEEP:
-            return Score.unscored(TOO_DEEP)
+        case None:
+            return Score.unscored(TOO_DEEP, cause=Cause.TOO_LONG)
         case [str(source), solution, reference, extra]:
             return Request(source, solution, reference, extra)
     raise ValueError("the line is not a sample")

@@ -19,9 +19,9 @@ from prometheus_client import (
 )
 from prometheus_client.registry import Collector
 
+from rewardstack.cause import Cause
 from rewardstack.errors import SettingsError
 from rewardstack.score import STATUSES, Score, Usage
-from rewardstack_rules.metrics.causes import find_cause
 from rewardstack_rules.metrics.rewards import count_rewards as count_rewards
 
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -77,7 +77,7 @@ CODE_LAUNCHERS = Counter(
 )
 CAUSES = Counter(
     "rewardstack_causes_total",
-    "Samples whose status is not `ok`, by status and cause; causes quote nothing of a sample.",
+    "Samples whose status is not `ok`, by status and cause.",
     ["route", "status", "cause"],
 )
 ITEM_SECONDS = Histogram(
@@ -118,7 +118,7 @@ def count_scores(scores: Sequence[Score], routes: Sequence[str]) -> None:
     for score, route in zip(scores, routes, strict=True):
         counts[route, score.status, score.cached] += 1
         if score.status != "ok":
-            causes[route, score.status, find_cause(score.reason)] += 1
+            causes[route, score.status, (score.cause or Cause.OTHER).value] += 1
         _latency_histogram(route).observe(score.latency_ms / 1000)
     for (route, status, cached), count in counts.items():
         SAMPLES.labels(route, status).inc(count)

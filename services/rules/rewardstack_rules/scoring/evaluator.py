@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
+from rewardstack.cause import Cause
 from rewardstack.client import group_of, route_table
 from rewardstack.core.event_loop import loop_thread, run, run_with_timeout
 from rewardstack.core.misspellings import MAX_LENGTH, MAX_NAMES, did_you_mean
@@ -116,7 +117,8 @@ class Evaluator:
             BudgetError: the run's budget for models is used up; the error has the scores of all samples.
         """
         if limit is not None and limit <= 0:
-            scores = [Score.failed("dropped: the deadline had passed when the request arrived")] * len(requests)
+            why = "dropped: the deadline had passed when the request arrived"
+            scores = [Score.failed(why, cause=Cause.DEADLINE_PASSED)] * len(requests)
         else:
             warn_of_misspelled_fields(filter(self._may_misspell, requests))
             try:

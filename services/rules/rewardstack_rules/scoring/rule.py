@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rewardstack.cache.key import Key, read_fields, rule_key
+from rewardstack.cause import Cause
 from rewardstack.core.batching import Batcher, BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import serialization_error
@@ -41,7 +42,14 @@ STALL_SECONDS = 30.0
 """A waiting sample fails if no sample finishes for this many seconds plus the timeout of a sample."""
 MAX_ISOLATED_RESPONSE = 2_000_000
 """Maximum number of characters of a response that an isolated rule accepts. A longer response scores 0."""
-ERRORS = {"timeout": "the sample took longer than {timeout:g} s", "killed": "its process died"}
+ERRORS = {
+    "raised": (Cause.FUNCTION_RAISED, " raised {message}"),
+    "returned": (Cause.FUNCTION_VALUE, " returned {message}"),
+    "timeout": (Cause.FUNCTION_TIMEOUT, ": the sample took longer than {timeout:g} s"),
+    "killed": (Cause.FUNCTION_DIED, ": its process died"),
+    "sandbox": (Cause.SANDBOX, ": {message}"),
+}
+"""The cause and the reason of a failed score, after the rule's name, for each `error` of a task's result."""
 THREAD_BATCH = BatchKey(64)
 """Key for batches of up to 64 long samples, which a thread scores."""
 SINGLE_SAMPLE = BatchKey(1)
@@ -100,7 +108,8 @@ class Isolation:
                     if left <= 0:
                         raise DeadlineError(
                             "not scored before its deadline; the isolated processes are busy with this sample or with "
-                            "others"
+                            "others",
+                            cause=Cause.ISOLATION_BUSY,
                         )
                     await asyncio.wait({work}, timeout=left)
         finally:
@@ -177,8 +186,7 @@ class LocalRule(Scorer[LocalSample]):
         result = await self._isolation.run(task, deadline, self._tenant)
         output_log.add(self._rule.name, result.get("output"))
         if result.get("error") == "unwritable":
-            error = serialization_error(task["extra"])
-            return Score.unscored(str(error), self.source, error.field)
+            return serialization_error(task["extra"]).as_score(self.source)
         return self._read_result(result)
 
     def _score_inline(self, item: Item) -> Score:
@@ -186,27 +194,27 @@ class LocalRule(Scorer[LocalSample]):
             return self._to_score(evaluate(self._rule, item.solution, item.references, item.extra))
         except Exception as error:
             log.exception("%s raised", self.source)
-            return Score.failed(f"{self._rule.name} raised {type(error).__name__}", self.source)
+            why = f"{self._rule.name} raised {type(error).__name__}"
+            return Score.failed(why, self.source, Cause.FUNCTION_RAISED)
 
     def _read_result(self, result: Mapping[str, Any]) -> Score:
         error = result.get("error")
-        if error in ("raised", "returned"):
-            return Score.failed(f"{self._rule.name} {error} {result.get('message', '')}", self.source)
         if error == "oversize":
-            return Score.unscored("the sample's references and extra_info are too long", self.source)
+            why = "the sample's references and extra_info are too long"
+            return Score.unscored(why, self.source, cause=Cause.TOO_LONG)
         if error is not None:
-            what = ERRORS[error].format(timeout=self._isolation.timeout)
-            return Score.failed(f"{self._rule.name}: {what}", self.source)
-        return self._to_score(Outcome(result["value"], result["reason"], result["parts"], result["field"]))
+            cause, what = ERRORS[error]
+            what = what.format(timeout=self._isolation.timeout, message=result.get("message", ""))
+            return Score.failed(f"{self._rule.name}{what}", self.source, cause)
+        return self._to_score(Outcome.from_dict(result))
 
     def _to_score(self, outcome: Outcome) -> Score:
         if outcome.value is None:
-            return Score.unscored(outcome.reason, self.source, outcome.field)
+            return Score.unscored(outcome.reason, self.source, outcome.field, outcome.cause)
         low, high = self._rule.range
         if not low <= outcome.value <= high:
-            return Score.failed(
-                f"{self._rule.name} gave {outcome.value:g}, outside its range of {low:g} to {high:g}", self.source
-            )
+            why = f"{self._rule.name} gave {outcome.value:g}, outside its range of {low:g} to {high:g}"
+            return Score.failed(why, self.source, Cause.FUNCTION_VALUE)
         parts = None if outcome.parts is None else dict(outcome.parts)
         return Score(outcome.value, reason=outcome.reason, source=self.source, parts=parts)
 
@@ -273,8 +281,6 @@ class ProgramRule(IsolatedRule):
 
     def _read_result(self, result: Mapping[str, Any]) -> Score:
         self._counters.count_code(result.get("code", {}))
-        if result.get("error") == "sandbox":
-            return Score.failed(f"{self._rule.name}: {result['message']}", self.source)
         score = super()._read_result(result)
         score.volatile = bool(result.get("volatile"))
         return score
@@ -336,7 +342,7 @@ class VerifierRule(LocalRule):
             assert isinstance(question, Question)
             return LocalSample(item, question)
         except RequestError as error:
-            return Score.unscored(str(error), self.source, error.field or "")
+            return error.as_score(self.source)
         except Exception:
             log.exception("%s: inline evaluation failed; evaluating the sample in an isolated process", self.source)
         return sample
@@ -396,7 +402,8 @@ class VerifierRule(LocalRule):
             return [error] * len(samples)
         except Exception as error:
             log.exception("%s: cannot send a task to the isolated processes", self.source)
-            return [ServiceError(f"internal error: {type(error).__name__}")] * len(samples)
+            why = f"internal error: {type(error).__name__}"
+            return [ServiceError(why, cause=Cause.INTERNAL_ERROR)] * len(samples)
         if "error" in result:
             if len(samples) > 1:
                 raise ServiceError(str(result["error"]))
@@ -414,8 +421,10 @@ class VerifierRule(LocalRule):
             return self._score_verdict(item, outcome)
         if isinstance(outcome, ConfigError):
             raise outcome
+        if isinstance(outcome, RewardstackError):
+            return outcome.as_score(self.source)
         if isinstance(outcome, Exception):
-            return Score.failed(str(outcome), self.source)
+            raise outcome
         return self._read_result(outcome)
 
     def _score_verdict(self, item: Item, verdict: Ruling) -> Score:

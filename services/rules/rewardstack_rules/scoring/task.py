@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from rewardstack.cause import Cause
 from rewardstack.errors import ConfigError
 from rewardstack.score import NO_REFERENCE
 from rewardstack_rules.functions.catalog import load_registry
@@ -79,7 +80,7 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
 def evaluate(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
     """Return the outcome of `rule` for a sample; unscored if a required reference is missing."""
     if rule.needs_reference and not references:
-        return Outcome(None, NO_REFERENCE)
+        return Outcome(None, NO_REFERENCE, cause=Cause.NO_REFERENCE)
     return rule.evaluate(solution, references, extra)
 
 

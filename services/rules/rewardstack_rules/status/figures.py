@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from prometheus_client.utils import floatToGoString
 
+from rewardstack.cause import Cause
 from rewardstack.score import STATUSES
 from rewardstack_rules.metrics.counters import BUCKETS
 from rewardstack_rules.status import rewards
@@ -157,7 +158,8 @@ def causes(counts: Counts) -> list[Record]:
         last |= {key[1:]: at for key in minute if key[0] == CAUSES}
     found = [
         {
-            "cause": cause,
+            "cause": (known := Cause.read(cause) or Cause.OTHER).value,
+            "description": known.description,
             "route": route,
             "status": status,
             "hour": _count(counts.hour, CAUSES, cause, route, status),

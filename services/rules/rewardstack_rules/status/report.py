@@ -144,10 +144,6 @@ class Reporter:
         """Return a report, at most `REPORT_SECONDS` seconds old."""
         return self._report_cache.get()
 
-    def leave(self) -> None:
-        """Deregister this server, so that other servers do not report it as down."""
-        self._sources.recorder.leave()
-
     def _report(self) -> Record:
         sources, now = self._sources, time.time()
         replicas = sources.recorder.replicas()

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from rewardstack.cause import Cause
 from rewardstack.core.fields import Fields, field_error
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 from rewardstack_verifier.api import extract
@@ -94,7 +95,7 @@ def gsm8k(
     format_reward = options.number("format_score", None, 0, 1)
     expected = _reference_number(reference)
     if expected is None:
-        raise Unscored("the reference has no number")
+        raise Unscored("the reference has no number", cause=Cause.BAD_REFERENCE)
     found = _find_number(response, how, is_method=is_method)[0]
     if found is None:
         return _outcome(format_reward, 0.0, 0.0, NO_NUMBER_REASONS[how] if is_method else _no_number_reason(response))

@@ -6,6 +6,7 @@ without the format scores 0.
 
 from __future__ import annotations
 
+from rewardstack.cause import Cause
 from rewardstack_rules.functions.builtin.format import answer_in_format
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.verifier import Verifier
@@ -20,7 +21,7 @@ def _select_text(response: str) -> str:
 
 def _outcome(response: str, verdict: Ruling) -> Outcome:
     if verdict.right is None:
-        return Outcome(None, verdict.reason)
+        return Outcome(None, verdict.reason, cause=Cause.BAD_REFERENCE)
     if answer_in_format(response) is None:
         return Outcome(0.0, "not in the format <think>…</think><answer>…</answer>", {"format": 0.0, "accuracy": 0.0})
     accuracy = float(verdict.right)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from rewardstack.cause import Cause
 from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 from rewardstack_verifier.extraction.choices import ADJACENT, FULL_WIDTH, chosen_letters
@@ -54,5 +55,5 @@ def _read_reference(reference: str) -> str:
         single = _REFERENCE.fullmatch(reference)
         letters = single["letter"].upper() if single else ""
     if not letters or len({*letters}) < len(letters):
-        raise Unscored("the reference is neither a letter from A to J nor several different ones")
+        raise Unscored("the reference is neither a letter from A to J nor several different ones", cause=Cause.BAD_REFERENCE)
     return letters

@@ -14,6 +14,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from rewardstack.cause import Cause
 from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.builtin.answer_places import MAX_ANSWER, MISSING, PLACES, count_tags, find_answer
 from rewardstack_rules.functions.outcome import Outcome, Unscored
@@ -67,7 +68,7 @@ def qa_match(
     limit = Fields({"max_tags": max_tags}).integer("max_tags", None, 1, 1000)
     expected = [words for text in _alternatives(references) if (words := _words(text, removed))]
     if not expected:
-        raise Unscored("nothing is left of the reference without articles and punctuation")
+        raise Unscored("nothing is left of the reference without articles and punctuation", cause=Cause.BAD_REFERENCE)
     answer = find_answer(response, place)
     if answer is None or len(answer) > MAX_ANSWER:
         return _outcome(0.0, 0.0, MISSING[place] if answer is None else "the answer is too long")

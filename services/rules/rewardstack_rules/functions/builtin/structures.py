@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
+from rewardstack.cause import Cause
 from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.builtin.answer_places import MAX_ANSWER, MISSING, PLACES, find_answer
 from rewardstack_rules.functions.outcome import Outcome, Unscored
@@ -55,7 +56,7 @@ def list_match(
     place, how = options.choice("answer_in", [*PLACES]), options.choice("score", SCORES)
     expected = _items(_read(reference))
     if not expected:
-        raise Unscored('the reference is not a list of texts and numbers, such as ["owl", "hawk"]')
+        raise Unscored('the reference is not a list of texts and numbers, such as ["owl", "hawk"]', cause=Cause.BAD_REFERENCE)
     answer = find_answer(response, place)
     if answer is None or len(answer) > MAX_ANSWER:
         return _unreadable(MISSING[place] if answer is None else "the answer is too long")
@@ -93,7 +94,7 @@ def grid_match(
     right = _read(reference)
     expected = _rows(right, None)
     if not expected or not any(expected):
-        raise Unscored('the reference is not a table, such as [[1, 0]] or {"header": ["House"], "rows": [["1"]]}')
+        raise Unscored('the reference is not a table, such as [[1, 0]] or {"header": ["House"], "rows": [["1"]]}', cause=Cause.BAD_REFERENCE)
     answer = find_answer(response, place)
     if answer is None or len(answer) > MAX_ANSWER:
         return _unreadable(MISSING[place] if answer is None else "the answer is too long")
@@ -134,7 +135,7 @@ def json_match(
     expected = _read(reference)
     expected = _read(f"{{{reference}}}") if expected is _NO_VALUE else expected
     if expected is _NO_VALUE or (names and not (isinstance(expected, dict) and {*names} <= expected.keys())):
-        raise Unscored(f"the reference is not JSON{' with the fields ' + ', '.join(names) if names else ''}")
+        raise Unscored(f"the reference is not JSON{' with the fields ' + ', '.join(names) if names else ''}", cause=Cause.BAD_REFERENCE)
     answer = find_answer(response, place)
     text = find_answer(response, "all") or "" if answer is None else answer
     if len(text) > MAX_ANSWER:

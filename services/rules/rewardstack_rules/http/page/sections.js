@@ -47,9 +47,9 @@ function showRoutes(status, seconds) {
 function showErrors(status) {
   const causes = [...status.causes].sort((a, b) => (b.status === "failed") - (a.status === "failed"));
   const down = status.services.filter((one) => one.up === false).map((one) => (
-    { cause: `${one.service} down`, problem: one.problem, route: one.address, status: "down" }));
+    { description: `${one.service} down`, problem: one.problem, route: one.address, status: "down" }));
   table("causes", "Errors over the last hour", [
-    { title: "Cause", kind: "name most", label: "", show: (one) => named(one.cause, one.problem) },
+    { title: "Cause", kind: "name most", label: "", show: (one) => named(one.description, one.problem) },
     { title: "Last", kind: "word", label: "", show: (one) => ("hour" in one ? make("span", {}, narrow("last "), clock(one.last_minute)) : "now") },
     { title: "Route or address", kind: "half", label: "", show: (one) => ("hour" in one ? one.route : showAddress(one.route)), mark: (one) => ("hour" in one ? "" : "most") },
     { title: "Status", kind: "word", label: "", show: (one) => one.status, mark: (one) => ("hour" in one ? "gone" : "") },

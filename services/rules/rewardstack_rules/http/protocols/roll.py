@@ -57,7 +57,7 @@ def submit() -> Response:
     sample = make_sample(get_source(body), body["prompt"], body["response"], info.get("ground_truth"), extra)
     [score] = score_samples([sample], limit=_timeout(body), outlives_client=True)
     if all_failed([score]):
-        return unavailable(f"the sample was not scored: {score.reason}")
+        return unavailable(f"the sample was not scored: {score.reason}", score.cause)
     return reply_without_rewards([score]) or jsonify(reward_request_id=_result_id(score), errcode=0)
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewardstack.cause import Cause
 from rewardstack.core.groups import MAX_GROUP_SIZE
 from rewardstack.core.wire import SERVER_FIELDS
 from rewardstack.score import STATUSES, Usage
@@ -94,6 +95,8 @@ EXTRA: Schema = {
     ]
 }
 """The `extra_info` of a sample."""
+CAUSE: Schema = {"enum": [cause.value for cause in Cause]}
+"""Why a sample's status is not `ok`."""
 ERROR = record({"error": TEXT, "field": nullable(TEXT)})
 REWARDS = {"rewards": array(NUMBER), "statuses": array(STATUS)}
 
@@ -113,7 +116,7 @@ SCORE = closed_record(
         "details": OBJECT,
     },
     {"agreement": {"type": "number", "minimum": 0, "maximum": 1}, "field": TEXT, "usage": USAGE}
-    | {"volatile": {"type": "boolean"}},
+    | {"cause": CAUSE, "volatile": {"type": "boolean"}},
 )
 STEP = closed_record(
     {"step": TEXT, "latency_ms": NUMBER, "facts": OBJECT, "steps": array({"$ref": "#/components/schemas/Step"})}
@@ -176,7 +179,10 @@ REPORT = closed_record(
         "samples": closed_record({**SAMPLES, "minutes": closed_record(SAMPLES_PER_MINUTE)}),
         "routes": array(ROUTE),
         "causes": array(
-            closed_record({"cause": TEXT, "route": TEXT, "status": STATUS, "hour": COUNT, "last_minute": COUNT})
+            closed_record(
+                {"cause": CAUSE, "description": TEXT, "route": TEXT, "status": STATUS}
+                | {"hour": COUNT, "last_minute": COUNT}
+            )
         ),
         "endpoints": array(closed_record({"endpoint": TEXT, "hour": COUNTS, "total": COUNTS, "latency_s": LATENCY})),
         "spending": closed_record(

@@ -16,10 +16,11 @@ from rewardstack.core.messages import last_text
 from rewardstack.core.steps import Explanation
 from rewardstack.core.wire import SERVER_FIELD_ERROR, is_server_field
 from rewardstack.score import Request, Score
+from rewardstack_rules.http.connection import client_is_there
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.body import json_type, refuse_misspelled
-from rewardstack_rules.http.waiting import client_is_there, waiting_requests
+from rewardstack_rules.http.waiting import waiting_requests
 from rewardstack_rules.scoring.cancellation import always_wanted
 
 MAX_SAMPLES = 100_000
@@ -177,7 +178,8 @@ def reply_without_rewards(scores: Sequence[Score]) -> Response | None:
     missing = [score for score in scores if score.value is None]
     failed = next((score for score in missing if score.status == "failed"), None)
     if failed is not None:
-        return unavailable(f"a sample was not scored: {failed.reason}", statuses=[score.status for score in scores])
+        statuses = [score.status for score in scores]
+        return unavailable(f"a sample was not scored: {failed.reason}", failed.cause, statuses=statuses)
     if missing:
         raise ApiError(400, f"a sample cannot be scored: {missing[0].reason}", missing[0].field or "body")
     return None
@@ -203,7 +205,7 @@ def batch_reply(samples: Sequence[Score], **fields: Any) -> Response:
     statuses = [score.status for score in samples]
     reply = {"rewards": [reward_value(score) for score in samples], **fields, "statuses": statuses}
     if all_failed(samples):
-        return unavailable(f"no sample was scored: {samples[0].reason}", **reply)
+        return unavailable(f"no sample was scored: {samples[0].reason}", samples[0].cause, **reply)
     return reply_without_rewards(samples) or jsonify(reply)
 
 

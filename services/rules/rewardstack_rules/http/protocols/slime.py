@@ -9,7 +9,8 @@ from typing import Any
 
 from flask import Response, jsonify
 
-from rewardstack.score import NO_REFERENCE, Score
+from rewardstack.cause import Cause
+from rewardstack.score import Score
 from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.body import require_fields
 from rewardstack_rules.http.protocols.scoring import all_failed, get_source, make_sample, score_samples
@@ -28,7 +29,7 @@ def answer(body: dict[str, Any]) -> Response:
     sample = make_sample(get_source(body), body["prompt"], body["response"], body.get("label"))
     [score] = score_samples([sample])
     if all_failed([score]):
-        return unavailable(f"the sample was not scored: {score.reason}")
+        return unavailable(f"the sample was not scored: {score.reason}", score.cause)
     if score.value is None or score.status == "unscored":
         raise _refusal(score)
     return jsonify(score.value)
@@ -36,7 +37,7 @@ def answer(body: dict[str, Any]) -> Response:
 
 def _refusal(score: Score) -> ApiError:
     """Return the error for a sample that cannot be scored, with slime's names for its fields."""
-    if score.reason == NO_REFERENCE:
+    if score.cause is Cause.NO_REFERENCE:
         return ApiError(400, f"label: {score.reason}", "label")
     name = NAMES.get(score.field, score.field)
     return ApiError(400, score.reason.replace(f"{score.field}: ", f"{name}: ", 1), name or "body")
