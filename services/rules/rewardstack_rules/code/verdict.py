@@ -9,7 +9,7 @@ from rewardstack_rules.code.launcher import KILLED, OUTPUT_BYTES, Process
 
 SLACK_BYTES = 64 << 20
 """Bytes of memory for the interpreter itself, in addition to the program's limit."""
-EXIT_COMPILE, EXIT_NO_FUNCTION = 65, 66
+EXIT_COMPILE, EXIT_NO_FUNCTION, EXIT_KILLED = 65, 66, 67
 PASSED, WRONG, FAULT, AGAIN, UNSCORED = "passed", "wrong answer", "fault", "again", "unscored"
 COMPILE_ERROR = "compile error"
 LIMITS = ("time limit", "memory limit", "output limit")
