@@ -52,7 +52,7 @@ class Builder:
         self._new_launcher = new_launcher
         self._compiler = compiler
         self._works = False
-        self._options = REPORT_SIGNALS
+        self._options: tuple[str, ...] = REPORT_SIGNALS
         self._killed = b""
         """The last source for which the compiler was killed."""
 

@@ -54,8 +54,8 @@ class Process:
     """A program to run, and its result.
 
     Args:
-        program: what the launcher runs: `test` for `inside.tester.test`, or `script`, `call`, `serve`, `binary` or
-            `build` for the function of this name in `inside.programs`.
+        program: what the launcher runs: `test` or `check` for the function of this name in `inside.tester`, or
+            `script`, `call`, `serve`, `binary` or `build` for that in `inside.programs`.
         fds: descriptors of the program's memory files; the caller closes them.
         cpu: limit of CPU time, in seconds.
         memory: limit of memory, in bytes.

@@ -7,6 +7,7 @@ expected outputs. Programs run in confined processes that the runner's launcher 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import socket
@@ -66,6 +67,8 @@ KEPT_CHECKERS = 8
 
 All samples of a prompt have the same checker, so the cache saves most builds.
 """
+KEPT_SUITES = 1000
+"""Maximum number of suites of test programs of which a runner knows whether they can be scored."""
 
 
 def execute(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,6 +170,7 @@ class Runner:
         self.is_remote = is_remote
         self._launcher = new_launcher("")
         self._builder = Builder(new_launcher, compiler)
+        self._suites: LruCache[bytes, Verdict] = LruCache(KEPT_SUITES)
         self._checkers: LruCache[Checker, Program] = LruCache(KEPT_CHECKERS)
         self._budget: float = _setting("CODE_TIMEOUT")
         self._checking = self._budget
@@ -315,8 +319,10 @@ class Runner:
 
         If the sandbox failed or the tests are invalid, yield only one verdict, `FAULT` or `UNSCORED`.
         """
-        suite = {"setup": problem.setup, "tests": problem.tests, "entry": problem.entry}
-        found = self._settled(lambda: self._pair(source, json.dumps(suite).encode(), options))
+        suite = json.dumps({"setup": problem.setup, "tests": problem.tests, "entry": problem.entry}).encode()
+        found = self._settled(lambda: self._check_suite(suite, options))
+        if found.name == PASSED:
+            found = self._settled(lambda: self._pair(source, suite, options))
         if isinstance(found, Verdict):
             yield from [found] * (1 if found.name in (FAULT, UNSCORED) else len(problem.tests))
             return
@@ -328,6 +334,29 @@ class Runner:
             else:
                 cut_off = ended.name != PASSED and at >= len(results.rstrip(b"0"))
                 yield Verdict(ended.name if cut_off else "the test failed", seconds)
+
+    def _check_suite(self, suite: bytes, options: Options) -> Verdict:
+        """Return whether test programs can be scored: `PASSED`, `UNSCORED` or `AGAIN`.
+
+        They are run without a program, once for all samples of a prompt. So no program can cause the result.
+        """
+        key = hashlib.sha256(f"{options.time_limit} {options.memory} ".encode() + suite).digest()
+        if (known := self._suites.get(key)) is not None:
+            return known
+        with closing(memory_file(suite)) as tests, closing(empty_file()) as report:
+            checker = Process("check", [tests, report], TESTER_SHARE * options.time_limit, 2 * options.memory)
+            self._launcher.run([checker], wall_limit(options.time_limit))
+            output = content(report)
+        ended = judge(checker, 0)
+        self.counts["cpu_ms"] += round(ended.seconds * 1000)
+        is_used, is_unscored, reason = output.partition(b"U")
+        if ended.name == AGAIN:
+            return ended
+        if ended.name in LIMITS and not is_used:
+            return Verdict(UNSCORED, detail=f"the tests exceed the {ended.name} without calling the program")
+        verdict = Verdict(UNSCORED if is_unscored else PASSED, detail=reason.decode("ascii", "replace"))
+        self._suites.put(key, verdict)
+        return verdict
 
     def _pair(self, source: int, suite: bytes, options: Options) -> Verdict | tuple[bytes, Verdict]:
         """Run all test programs in one process, the tester, and the policy's program in another, the candidate.
@@ -347,17 +376,12 @@ class Runner:
         if ended.name == AGAIN:
             return ended
         results, is_unscored, reason = output.partition(b"U")
-        has_called, results = b"c" in results, results.replace(b"c", b"")
         if is_unscored:
             return Verdict(UNSCORED, detail=reason.decode("ascii", "replace"))
         if tester.status != 0 and ended.name == PASSED:
             ended = judge(tester, 0)
-            if ended.name in LIMITS and not has_called:
-                return Verdict(UNSCORED, detail=f"the tests exceed the {ended.name} without calling the program")
             if ended.name == AGAIN:
                 return ended
-        if b"1" in results and not has_called:
-            return Verdict(UNSCORED, detail="the tests pass without calling the program")
         return results, ended
 
 

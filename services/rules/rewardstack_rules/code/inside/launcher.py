@@ -98,6 +98,7 @@ class Launcher:
             "call": programs.call,
             "serve": programs.serve,
             "test": tester.test,
+            "check": tester.check,
             "binary": programs.binary,
             "build": programs.build,
         }
