@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rewardstack.errors import ConfigError
 from rewardstack_rules.code.languages import COMPILED, LANGUAGES, MINIMAL, PROBE, PROBED, REPORT_SIGNALS, VARIABLE
 from rewardstack_rules.code.launcher import Launcher, Process, SandboxError, closing, content, empty_file, memory_file
-from rewardstack_rules.code.verdict import AGAIN, COMPILE_ERROR, EXIT_KILLED, LIMITS, PASSED, Verdict, judge
+from rewardstack_rules.code.verdict import AGAIN, COMPILE_ERROR, EXIT_KILLED, FAULT, LIMITS, PASSED, Verdict, judge
 
 SECONDS = 20.0
 """CPU limit of a compilation, in seconds, including all processes that the compiler starts."""
@@ -18,7 +18,6 @@ MEMORY = 1 << 30
 MAX_BYTES = 32 << 20
 """Limit of each file that the compiler writes."""
 MESSAGE_BYTES = 1 << 16
-KILLED = "killed"
 LINE = 200
 """Maximum length of a compiler error in the reason of a verdict, in characters."""
 ERROR = re.compile(r"error:|undefined reference|multiple definition|relocation truncated|too large", re.IGNORECASE)
@@ -53,8 +52,6 @@ class Builder:
         self._compiler = compiler
         self._works = False
         self._options: tuple[str, ...] = REPORT_SIGNALS
-        self._killed = b""
-        """The last source for which the compiler was killed."""
 
     def build(self, language: str, source: bytes, runner: Launcher) -> Program | Verdict:
         """Return the program, or a verdict if it cannot be built.
@@ -76,26 +73,17 @@ class Builder:
         if not self._works:
             self._try(runner)
         built = self._compile(language, source)
-        if isinstance(built, Verdict) and built.name == COMPILE_ERROR:
+        if isinstance(built, Verdict) and (built.name == COMPILE_ERROR or built.at_last != FAULT):
             self._build_minimal()  # the compiler itself may be broken, or the disk may be full
-        if not (isinstance(built, Verdict) and built.name == KILLED):
-            self._killed = b"" if self._killed == source else self._killed
-            return built
-        if self._killed != source:
-            self._killed = source
-            return built._replace(name=AGAIN)
-        self._build_minimal()
-        # The compiler was killed twice for this source. The second time, no other runner ran a test. The compiler can
-        # still build `MINIMAL`, so this source needs more memory than there is.
-        return Verdict("memory limit", built.seconds)
+        return built
 
     def _build_minimal(self, source: str = MINIMAL) -> Program:
         """Build a program that every working compiler builds; errors are those of `_try`."""
         built = self._compile("cpp", source.encode())
         if isinstance(built, Program):
             return built
-        if built.name in (AGAIN, KILLED):
-            raise SandboxError(f"{VARIABLE}: {built.detail}")
+        if built.name == AGAIN:
+            raise SandboxError(built.detail)
         why = f"{self._compiler} cannot build a minimal program: {built.detail or built.name}"
         raise ConfigError(f"{VARIABLE}: {why}; {REMEDY}", VARIABLE)
 
@@ -127,7 +115,6 @@ class Builder:
         self._works = True
 
     def _compile(self, language: str, source: bytes) -> Program | Verdict:
-        """Return a program, or a verdict; the name `KILLED` says that the compiler was killed."""
         row = LANGUAGES[language]
         command = [self._compiler, *self._options, *row.options, *COMPILED, row.source, "-o", "main"]
         launcher = self._new_launcher(self._compiler)
@@ -148,7 +135,8 @@ def _built(process: Process, messages: str, binary: bytes) -> Program | Verdict:
     if ended.name == PASSED and binary:
         return Program("binary", binary)
     if process.status == EXIT_KILLED and ended.name not in LIMITS:
-        return Verdict(KILLED, ended.seconds, f"the compiler was killed: {_first_error(messages)}")
+        why = f"{VARIABLE}: the compiler was killed: {_first_error(messages)}"
+        return Verdict(AGAIN, ended.seconds, why, at_last="memory limit")
     if ended.name in (PASSED, "runtime error"):
         return Verdict(
             AGAIN, ended.seconds, f"{VARIABLE}: the compiler could not be run: {_first_error(messages) or ended.name}"

@@ -26,6 +26,7 @@ from rewardstack_rules.code.building import Builder, Program
 from rewardstack_rules.code.comparison import is_far_longer, same_output, same_value
 from rewardstack_rules.code.extraction import extract_code
 from rewardstack_rules.code.formats import Case, Checker, Problem, TestsError, read_tests
+from rewardstack_rules.code.inside.processes import TaskCounter
 from rewardstack_rules.code.languages import COMPILERS, DEFAULT, find_compiler
 from rewardstack_rules.code.launcher import (
     Launcher,
@@ -67,6 +68,7 @@ KEPT_CHECKERS = 8
 
 All samples of a prompt have the same checker, so the cache saves most builds.
 """
+CROWDED = "other processes may have used up the limit of threads"
 KEPT_SUITES = 1000
 """Maximum number of suites of test programs of which a runner knows whether they can be scored."""
 
@@ -176,10 +178,17 @@ class Runner:
         self._checking = self._budget
         """CPU seconds that the checker of the current sample may still take."""
         self.turns = Turns()
+        self._is_volatile = False
+        """Whether a limit that others share may have decided the current sample."""
         self.counts: Counter[str] = Counter()
+
+    def stop(self) -> None:
+        """Stop the launcher of programs."""
+        self._launcher.stop()
 
     def run(self, language: str, code: bytes, problem: Problem, options: Options) -> dict[str, Any]:
         """Build a program and run its tests, and return the result in the format of `execute`."""
+        self._is_volatile = False
         program = self._settled(lambda: self._builder.build(language, code, self._launcher))
         if isinstance(program, Verdict):
             return self._not_built(program, problem)
@@ -207,7 +216,13 @@ class Runner:
                 break
         parts = {"passed": float(passed), "total": float(len(problem))}
         value = options.value(passed, len(problem))
-        return {"status": "ok", "value": value, "reason": first, "parts": parts, "volatile": volatile}
+        return {
+            "status": "ok",
+            "value": value,
+            "reason": first,
+            "parts": parts,
+            "volatile": volatile or self._is_volatile,
+        }
 
     def _not_built(self, verdict: Verdict, problem: Problem) -> dict[str, Any]:
         self.counts["cpu_ms"] += round(verdict.seconds * 1000)
@@ -217,7 +232,13 @@ class Runner:
         reason = f"compile error: the compiler exceeded its {verdict.name}" if is_limit else COMPILE_ERROR
         reason = f"{reason}: {verdict.detail}" if verdict.detail else reason
         parts = {"passed": 0.0, "total": float(len(problem))}
-        return {"status": "ok", "value": 0.0, "reason": reason, "parts": parts, "volatile": is_limit}
+        return {
+            "status": "ok",
+            "value": 0.0,
+            "reason": reason,
+            "parts": parts,
+            "volatile": is_limit or self._is_volatile,
+        }
 
     def _verdicts(self, program: Program, problem: Problem, options: Options) -> Iterator[Verdict]:
         """Yield a verdict for each test, in order.
@@ -234,16 +255,22 @@ class Runner:
     def _settled(self, run: Any) -> Any:
         """Run a test or a compilation. If the verdict is `AGAIN`, run it once more, while no other runner runs a test.
 
-        If the second verdict is `AGAIN`, too, it becomes `FAULT`. A ServiceError becomes `FAULT` without a second run.
+        Run it again, too, if it failed while so many processes were started that a limit that others share may have
+        refused it one. If the second verdict is `AGAIN`, it becomes `Verdict.at_last`. A ServiceError becomes `FAULT`
+        without a second run.
         """
         for attempt in range(2):
             try:
                 self._launcher.start()
+                tasks = TaskCounter()
                 if attempt == 0:
                     found = run()
                 else:
                     with self.turns.alone():
                         found = run()
+                if self._launcher.is_shared and not _passes(found) and tasks.has_filled_limit():
+                    self._is_volatile = True
+                    found = found if attempt else Verdict(AGAIN, detail=CROWDED)
             except LauncherDiedError:
                 self.counts["launcher_died"] += 1
                 found = Verdict(AGAIN, detail="the launcher of programs died")
@@ -253,7 +280,7 @@ class Runner:
                 return Verdict(FAULT, detail=str(error))
             if not (isinstance(found, Verdict) and found.name == AGAIN):
                 return found
-        return found._replace(name=FAULT)
+        return found._replace(name=found.at_last)
 
     def _case(self, kind: str, source: int, problem: Problem, case: Case, options: Options) -> Verdict:
         program, words = ("call", {"function": problem.function}) if problem.function else (kind, {})
@@ -383,6 +410,13 @@ class Runner:
             if ended.name == AGAIN:
                 return ended
         return results, ended
+
+
+def _passes(found: Verdict | Program | tuple[bytes, Verdict]) -> bool:
+    """Return whether a run passed all tests, or built a program."""
+    if isinstance(found, Verdict):
+        return found.name == PASSED
+    return isinstance(found, Program) or (found[1].name == PASSED and not found[0].strip(b"1"))
 
 
 def _returned(written: bytes, expected: Any, problem: Problem, options: Options) -> bool:
