@@ -344,7 +344,10 @@ def test_shared_limit(needs_process: None, table: Table) -> None:
             ("fails without threads", "print(2)", (0.0, False)),
         ):
             with table.case(name), runner.turns.together():
-                found = runner.run("python", program.encode(), read_tests(json.dumps(ONE)), options)
+                steps = runner.run("python", program.encode(), read_tests(json.dumps(ONE)), options)
+                with pytest.raises(StopIteration) as end:
+                    next(steps)  # the only test
+                found = end.value.value
                 assert (found["value"], found["volatile"]) == expected, found
     finally:
         runner.stop()

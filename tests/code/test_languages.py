@@ -296,7 +296,11 @@ def test_broken_compiler(needs_process: None, start: Callable[..., RewardServer]
 def test_no_compiler(needs_process: None, tmp_path: Path) -> None:
     """Without a compiler on PATH, a program in C++ is not scored, and the message names the setting and the remedy."""
     task = {"solution": f"```cpp\n{ADD}\n```", "references": [json.dumps(SUM)], "extra": {"language": "cpp"}}
-    source = f"from rewardstack_rules.code.runner import execute\nprint(execute({task!r}))"
+    source = f"""
+from rewardstack_rules.code.runner import execute
+try: next(execute({task!r}))
+except StopIteration as end: print(end.value)
+"""
     environment = clean_environment(PATH=tmp_path)
     said = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, check=True)
     assert "'error': 'sandbox'" in said.stdout and "CODE_CXX: no C++ compiler is on PATH" in said.stdout

@@ -14,6 +14,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -52,6 +53,7 @@ from rewardstack_rules.code.verdict import (
     judge,
     wall_limit,
 )
+from rewardstack_rules.isolation.child import Steps
 from rewardstack_rules.isolation.process import hide_memory
 from rewardstack_rules.settings_table import TABLE
 
@@ -73,8 +75,8 @@ KEPT_SUITES = 1000
 """Maximum number of suites of test programs of which a runner knows whether they can be scored."""
 
 
-def execute(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Score one sample.
+def execute(task: Mapping[str, Any]) -> Steps:
+    """Score one sample; yield how far it is after each test but the last (`isolation.child.Steps`).
 
     Args:
         task: a task of `scoring.task.make_task`; its only reference is the whole ground truth.
@@ -87,11 +89,11 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     """
     runner = _runner()
     runner.counts.clear()
-    found = _score(runner, task)
+    found = yield from _score(runner, task)
     return {"status": "", "value": None, "parts": None, "field": "", "code": dict(runner.counts), **found}
 
 
-def _score(runner: Runner, task: Mapping[str, Any]) -> dict[str, Any]:
+def _score(runner: Runner, task: Mapping[str, Any]) -> Steps:
     try:
         options = Options.read(task["extra"])
         if len(task["references"]) != 1:
@@ -120,7 +122,8 @@ def _score(runner: Runner, task: Mapping[str, Any]) -> dict[str, Any]:
         }
     try:
         with runner.turns.together():
-            return runner.run(language, code.encode("utf-8", "surrogatepass"), problem, options)
+            program = code.encode("utf-8", "surrogatepass")
+            return (yield from runner.run(language, program, problem, options, task.get("progress")))
     except ConfigError as error:
         return {"error": "sandbox", "message": str(error)}
 
@@ -158,6 +161,54 @@ def check() -> None:
     launcher.stop()
 
 
+@dataclass
+class Tally:
+    """What the tests of a sample have come to.
+
+    Args:
+        total: number of tests.
+        left: CPU seconds that the program may still take, for all tests together.
+        checker_left: CPU seconds that the checker may still take.
+        done: number of tests that were run.
+        passed: number of tests that passed.
+        reason: the first test that did not pass, in words; empty if there is none.
+        is_volatile: whether a limit, or one that others share, may have decided a test.
+    """
+
+    total: int
+    left: float
+    checker_left: float
+    done: int = 0
+    passed: int = 0
+    reason: str = ""
+    is_volatile: bool = False
+
+    def add(self, verdict: Verdict) -> None:
+        """Add the verdict on the next test."""
+        self.done += 1
+        self.left -= verdict.seconds
+        self.passed += verdict.name == PASSED
+        self.is_volatile |= verdict.name in LIMITS
+        if verdict.name != PASSED:
+            self._fail(self.done, verdict.name)
+
+    def is_spent(self, budget: float) -> bool:
+        """Return whether no CPU time of the budget is left for the next test; if so, it counts as a limit."""
+        if self.left > 0 or self.done == self.total:
+            return False
+        self._fail(self.done + 1, f"the tests before it used up CODE_TIMEOUT ({budget:g} s)")
+        self.is_volatile = True
+        return True
+
+    def _fail(self, test: int, why: str) -> None:
+        self.reason = self.reason or f"test {test} of {self.total}: {why}"
+
+    def result(self) -> dict[str, Any]:
+        """Return the fields of a sample's result that tests decide."""
+        parts = {"passed": float(self.passed), "total": float(self.total)}
+        return {"reason": self.reason, "parts": parts, "volatile": self.is_volatile}
+
+
 class Runner:
     """Runs the tests of samples, one sample at a time.
 
@@ -175,54 +226,48 @@ class Runner:
         self._suites: LruCache[bytes, Verdict] = LruCache(KEPT_SUITES)
         self._checkers: LruCache[Checker, Program] = LruCache(KEPT_CHECKERS)
         self._budget: float = _setting("CODE_TIMEOUT")
-        self._checking = self._budget
-        """CPU seconds that the checker of the current sample may still take."""
+        self._tally = Tally(0, 0, 0)
         self.turns = Turns()
-        self._is_volatile = False
-        """Whether a limit that others share may have decided the current sample."""
         self.counts: Counter[str] = Counter()
 
     def stop(self) -> None:
         """Stop the launcher of programs."""
         self._launcher.stop()
 
-    def run(self, language: str, code: bytes, problem: Problem, options: Options) -> dict[str, Any]:
-        """Build a program and run its tests, and return the result in the format of `execute`."""
-        self._is_volatile = False
+    def run(
+        self, language: str, code: bytes, problem: Problem, options: Options, progress: Mapping[str, Any] | None = None
+    ) -> Steps:
+        """Build a program and run its tests, and return the result in the format of `execute`.
+
+        Args:
+            language: a key of `LANGUAGES`.
+            code: the program.
+            problem: the tests.
+            options: the options of the sample.
+            progress: what this method yielded last for the sample, if it was stopped then; None for a new sample.
+        """
+        self._tally = Tally(len(problem), self._budget, self._budget)
         program = self._settled(lambda: self._builder.build(language, code, self._launcher))
         if isinstance(program, Verdict):
             return self._not_built(program, problem)
-        passed, first, left, volatile = 0, "", self._budget, False
-        self._checking = self._budget
-        for at, verdict in enumerate(self._verdicts(program, problem, options), 1):
+        if progress is not None:
+            self._tally = Tally(**progress["tally"])
+            self.counts.update(progress["counts"])
+        tally = self._tally
+        for verdict in self._verdicts(program, problem, options, tally.done):
             self.counts[verdict.name if verdict.name in (PASSED, WRONG, FAULT, *LIMITS) else "error"] += 1
             self.counts["cpu_ms"] += round(verdict.seconds * 1000)
+            tally.add(verdict)
             if verdict.name == FAULT:
-                return {"error": "sandbox", "message": f"test {at}: {verdict.detail}"}
+                return {"error": "sandbox", "message": f"test {tally.done}: {verdict.detail}"}
             if verdict.name == UNSCORED:
-                where = f"test {at} of {len(problem)}: " if problem.checker else ""
+                where = f"test {tally.done} of {len(problem)}: " if problem.checker else ""
                 return {"reason": where + verdict.detail, "field": "ground_truth"}
-            passed += verdict.name == PASSED
-            volatile = volatile or verdict.name in LIMITS
-            left -= verdict.seconds
-            if verdict.name != PASSED and not first:
-                first = f"test {at} of {len(problem)}: {verdict.name}"
-            if verdict.name != PASSED and options.score == "all":
+            if (verdict.name != PASSED and options.score == "all") or tally.is_spent(self._budget):
                 break
-            if left <= 0 and at < len(problem):
-                spent = f"the tests before it used up CODE_TIMEOUT ({self._budget:g} s)"
-                first = first or f"test {at + 1} of {len(problem)}: {spent}"
-                volatile = True
-                break
-        parts = {"passed": float(passed), "total": float(len(problem))}
-        value = options.value(passed, len(problem))
-        return {
-            "status": "ok",
-            "value": value,
-            "reason": first,
-            "parts": parts,
-            "volatile": volatile or self._is_volatile,
-        }
+            if problem.cases and tally.done < len(problem):
+                yield {"tally": asdict(tally), "counts": dict(self.counts)}
+        return {"status": "ok", "value": options.value(tally.passed, len(problem)), **tally.result()}
 
     def _not_built(self, verdict: Verdict, problem: Problem) -> dict[str, Any]:
         self.counts["cpu_ms"] += round(verdict.seconds * 1000)
@@ -231,17 +276,11 @@ class Runner:
         is_limit = verdict.name in LIMITS
         reason = f"compile error: the compiler exceeded its {verdict.name}" if is_limit else COMPILE_ERROR
         reason = f"{reason}: {verdict.detail}" if verdict.detail else reason
-        parts = {"passed": 0.0, "total": float(len(problem))}
-        return {
-            "status": "ok",
-            "value": 0.0,
-            "reason": reason,
-            "parts": parts,
-            "volatile": is_limit or self._is_volatile,
-        }
+        self._tally.is_volatile |= is_limit
+        return {"status": "ok", "value": 0.0, **self._tally.result(), "reason": reason}
 
-    def _verdicts(self, program: Program, problem: Problem, options: Options) -> Iterator[Verdict]:
-        """Yield a verdict for each test, in order.
+    def _verdicts(self, program: Program, problem: Problem, options: Options, done: int) -> Iterator[Verdict]:
+        """Yield a verdict for each test, in order, but the first `done`.
 
         Each case runs in its own process. All test programs run in one process, the tester.
         """
@@ -249,7 +288,7 @@ class Runner:
             if problem.kind == "programs":
                 yield from self._suite(source, problem, options)
                 return
-            for case in problem.cases:
+            for case in problem.cases[done:]:
                 yield self._settled(lambda case=case: self._case(program.kind, source, problem, case, options))
 
     def _settled(self, run: Any) -> Any:
@@ -269,7 +308,7 @@ class Runner:
                     with self.turns.alone():
                         found = run()
                 if self._launcher.is_shared and not _passes(found) and tasks.has_filled_limit():
-                    self._is_volatile = True
+                    self._tally.is_volatile = True
                     found = found if attempt else Verdict(AGAIN, detail=CROWDED)
             except LauncherDiedError:
                 self.counts["launcher_died"] += 1
@@ -309,7 +348,7 @@ class Runner:
             written: the program's output.
             verdict: the verdict to return if the output is right, with the program's CPU time.
         """
-        if self._checking <= 0:
+        if self._tally.checker_left <= 0:
             spent = f"the checker used up CODE_TIMEOUT ({self._budget:g} s) in the tests before it"
             return Verdict(UNSCORED, detail=spent)
         program = self._checkers.get(checker) or self._builder.build(
@@ -329,7 +368,7 @@ class Runner:
             process = Process(program.kind, [source, stdin, stdout, *rest], checking.SECONDS, checking.MEMORY)
             self._launcher.run([process], wall_limit(checking.SECONDS))
             ended, printed = judge(process, os.fstat(stdout).st_size), content(stdout)
-        self._checking -= ended.seconds
+        self._tally.checker_left -= ended.seconds
         if ended.name == AGAIN:
             return ended._replace(detail=f"the checker: {ended.detail}")
         accepted = None
