@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from rewardstack.core.batching import SLICE, WINDOW, Batcher, BatchKey
+from rewardstack.core import stretch
+from rewardstack.core.batching import WINDOW, Batcher, BatchKey
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.errors import DeadlineError, ServiceError
 
@@ -38,12 +39,13 @@ class Lengths:
         return [len(item) for item in items][: self._most]
 
 
-async def test_one_callers_items_go_together() -> None:
-    """Before all of a caller's items are submitted only full batches of them are sent."""
+async def test_one_callers_items_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before all of a caller's items are submitted only full batches of them are sent, also if it rests meanwhile."""
+    monkeypatch.setattr(stretch, "SECONDS", -1.0)
     send = Lengths()
-    texts = [f"{at}" for at in range(SLICE + 4)]
+    texts = [f"{at}" for at in range(516)]
     assert list(map(len, texts)) == await Batcher(send).ask(texts, [EIGHT] * len(texts), Deadline(60))
-    assert [8] * (SLICE // 8) + [4] == [len(batch) for batch in send.batches]
+    assert [8] * 64 + [4] == [len(batch) for batch in send.batches]
 
 
 async def test_equal_items_are_sent_once() -> None:

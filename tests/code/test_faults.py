@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -21,10 +22,15 @@ import psutil
 import pytest
 import requests
 
+from rewardstack_rules.code.formats import read_tests
+from rewardstack_rules.code.launcher import LocalLauncher
+from rewardstack_rules.code.options import Options
+from rewardstack_rules.code.runner import Runner
 from rewardstack_rules.confinement.seccomp import ALLOW, JUMP_IF_EQUAL, LOAD, RETURN, Filter, Instruction
 from tests.code.cases import sample
 from tests.rules.conftest import ROOT, RewardServer, clean_environment
 from tests.support.servers import free_port
+from tests.support.table import Table
 from tests.support.waiting import eventually
 
 TIMEOUT = "23"
@@ -287,6 +293,79 @@ def test_load_changes_nothing(start: Callable[..., RewardServer]) -> None:
     items = [sample(busy.format(seconds) + f" # {at}", one, **limit) for at in range(16) for seconds in (0.6, 1.6)]
     alone = [(1.0, ""), (0.0, "test 1 of 1: time limit")] * 16
     assert [(score["value"], score["reason"]) for score in server.score(*items)] == alone
+
+
+BOMB = """
+import threading, time
+threading.stack_size(1 << 15)
+try:
+    while True: threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+except RuntimeError:
+    time.sleep(60)
+"""
+THREADS = """
+import threading, time
+time.sleep(2)  # in which a bomb starts as many threads as it may
+threads = [threading.Thread(target=time.sleep, args=(0.1,)) for _ in range(64)]
+for one in threads: one.start()
+for one in threads: one.join()
+print(1)
+"""
+ONE = {"inputs": [""], "outputs": ["1"]}
+
+
+def test_thread_bomb(start: Callable[..., RewardServer]) -> None:
+    """A program starts its threads while another has as many as it may."""
+    server = start("--workers", "1", CODE="on", CODE_PROCESSES=4, CODE_TIMEOUT=TIMEOUT)
+    bombs = [sample(f"{BOMB}# {at}", ONE, time_limit=3) for at in range(3)]  # expires
+    score, *_ = server.score(sample(THREADS, ONE), *bombs)
+    assert (score["status"], score["value"]) == ("ok", 1.0), score
+
+
+class SharedLauncher(LocalLauncher):
+    """A launcher of a user who also runs other processes."""
+
+    def start(self) -> None:
+        super().start()
+        self.is_shared = True
+
+
+def test_shared_limit(needs_process: None, table: Table) -> None:
+    """A failure while a limit of threads that others share was full is run again, alone, and never cached."""
+    runner = Runner(partial(SharedLauncher, sys.executable, ""), "")
+    many = (
+        "import threading\nfor _ in range(1100):\n    t = threading.Thread(target=int)\n    t.start()\n    t.join()\n"
+    )
+    options = Options.read({})
+    try:
+        for name, program, expected in (
+            ("fails", f"{many}print(2)", (0.0, True)),
+            ("passes", f"{many}print(1)", (1.0, False)),
+            ("fails without threads", "print(2)", (0.0, False)),
+        ):
+            with table.case(name), runner.turns.together():
+                steps = runner.run("python", program.encode(), read_tests(json.dumps(ONE)), options)
+                with pytest.raises(StopIteration) as end:
+                    next(steps)  # the only test
+                found = end.value.value
+                assert (found["value"], found["volatile"]) == expected, found
+    finally:
+        runner.stop()
+
+
+def test_memory_that_is_not_mapped(start: Callable[..., RewardServer]) -> None:
+    """A program holds no memory that does not count as its own: anonymous shared memory is refused."""
+    server = start("--workers", "1", CODE="on", CODE_PROCESSES=1, CODE_TIMEOUT=TIMEOUT)
+    hold = "import mmap\nm = mmap.mmap(-1, 1 << 28)\nfor at in range(0, 1 << 28, 4096): m[at] = 1\n"
+    drop = "m.madvise(mmap.MADV_DONTNEED)\nprint(1)"
+    zeros = "import mmap\nwith open('/dev/zero') as file: mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ)\nprint(1)"
+    own = "import mmap\nmmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)[5] = 1\nprint(1)"
+    given = "import mmap\nprint(mmap.mmap(0, 0, access=mmap.ACCESS_READ)[:1].decode())"
+    scores = server.score(
+        *(sample(program, ONE, memory_mb=64) for program in (hold + drop, zeros, own)),
+        sample(given, {"inputs": ["1"], "outputs": ["1"]}),
+    )
+    assert [score["value"] for score in scores] == [0.0, 0.0, 1.0, 1.0], scores
 
 
 @pytest.mark.nightly

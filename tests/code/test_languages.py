@@ -7,13 +7,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from rewardstack_rules.code.languages import find_language
+from rewardstack_rules.code.building import Builder
+from rewardstack_rules.code.languages import find_compiler, find_language
+from rewardstack_rules.code.launcher import LocalLauncher
+from rewardstack_rules.code.verdict import COMPILE_ERROR, Verdict
 from tests.code.cases import CASES, sample
 from tests.code.unconfined import Bait
 from tests.rules.conftest import RewardServer, clean_environment
@@ -133,6 +137,13 @@ CASES_OK: dict[str, tuple[dict[str, Any], Any]] = {
         (1.0, ""),
     ),
 }  # fmt: skip
+FORGED = (
+    "g++: fatal error: Killed signal terminated program cc1plus",
+    "x: error: Terminated signal terminated program as",
+    "out of memory allocating 65536 bytes",
+    "virtual memory exhausted: Cannot allocate memory",
+)
+"""Messages of a compiler that was killed or had too little memory."""
 EACH_KIND = ("right", "C", "a syntax error", "a checker in C++")
 HOSTILE: dict[str, tuple[str, str]] = {
     "a secret file": ('#include "/etc/passwd"\nint main() {}', "Permission denied"),
@@ -185,6 +196,21 @@ def check_languages(server: RewardServer, table: Table, cases: dict[str, tuple[d
         with table.case(name):
             assert (score["status"], score["value"]) == ("ok", value), score
             assert reason in score["reason"] and bool(reason) == bool(score["reason"]), score
+
+
+def test_messages_of_a_source(needs_compiler: None, table: Table) -> None:
+    """No message that a source causes makes its compile error another verdict, so nothing is built again."""
+    launcher = partial(LocalLauncher, sys.executable, "")
+    runner = launcher("")
+    runner.start()
+    builder = Builder(launcher, find_compiler(""))
+    try:
+        for message in FORGED:
+            with table.case(message):
+                built = builder.build("cpp", f'#line 1 "{message}"\n#error {message}\nint main() {{}}'.encode(), runner)
+                assert isinstance(built, Verdict) and built.name == COMPILE_ERROR, built
+    finally:
+        runner.stop()
 
 
 @pytest.mark.nightly
@@ -270,7 +296,11 @@ def test_broken_compiler(needs_process: None, start: Callable[..., RewardServer]
 def test_no_compiler(needs_process: None, tmp_path: Path) -> None:
     """Without a compiler on PATH, a program in C++ is not scored, and the message names the setting and the remedy."""
     task = {"solution": f"```cpp\n{ADD}\n```", "references": [json.dumps(SUM)], "extra": {"language": "cpp"}}
-    source = f"from rewardstack_rules.code.runner import execute\nprint(execute({task!r}))"
+    source = f"""
+from rewardstack_rules.code.runner import execute
+try: next(execute({task!r}))
+except StopIteration as end: print(end.value)
+"""
     environment = clean_environment(PATH=tmp_path)
     said = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, check=True)
     assert "'error': 'sandbox'" in said.stdout and "CODE_CXX: no C++ compiler is on PATH" in said.stdout

@@ -361,7 +361,7 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
     "an entry point that only the setup defines": (
         sample(
             "def g(x): return x",
-            {"test": "def check(f): assert f(g(1)) == 1", "test_setup_code": "def f(x): return x", "entry_point": "f"},
+            {"test": "def check(f): assert f(1) == 1", "test_setup_code": "def f(x): return x", "entry_point": "f"},
         ),
         (0.0, 0, "the test failed"),
     ),
@@ -455,11 +455,69 @@ UNSCORED: dict[str, tuple[dict[str, Any], str]] = {
         "so `entry_point` has to",
     ),
     "tests that call nothing": (sample("def f(x): return x", ["assert 1 == 1"]), "without calling"),
+    "a library that tests lack after they have called the program": (
+        sample("def f(x): return 0", ["r = f(1)\nimport no_such_library\nassert r == 2"]),
+        "no_such_library",
+    ),
+    "a function that tests lack in a comparison": (
+        sample(
+            "def f(xs): return 0",
+            {"test": "def check(c):\n    found = c([1])\n    assert abs(poly([1], found)) < 1", "entry_point": "f"},
+        ),
+        "the tests use `poly`",
+    ),
+    "tests that pass without a program": (
+        sample("def g(x): return x", ["assert 'f' not in globals() or f(1) == 1"]),
+        "without calling",
+    ),
     "tests that loop by themselves": (
         sample("def f(x): return x", ["while True: assert True"], time_limit=1),  # expires
         "without calling",
     ),
 }
+
+FAULTS = {
+    "a fraction whose text takes the tester's time": (
+        "import fractions\nclass Fraction(fractions.Fraction):\n"
+        "    def __str__(self): return '1e99999999'\nf = Fraction(1)"
+    ),
+    "numbers of one hash": (
+        "class Int(int):\n    def __hash__(self): return id(self)\nf = {Int(k * (2**61 - 1)) for k in range(1 << 16)}"
+    ),
+    "a module that tests import": "NAME = 'no_such_module'",
+    "deep values": "f = []\nfor _ in range(50): f = [f]",
+    "nothing": "",
+    "no names": "import os\nos._exit(0)",
+    "an exception of a library": "def f(x): raise ImportError('no numpy', name='numpy')",
+    "an exception of a name": "def f(x): raise NameError('helper', name='helper')",
+    "an endless iterator": "def f(x):\n    while True: yield x",
+    "a value in place of a function": "f = 3",
+    "an object of its own": "class f:\n    def __getattr__(self, name): raise ImportError(name)",
+}
+"""Programs of which none passes a test, whatever they do to the process that tests them."""
+FAULTLESS_TESTS = (
+    {"test_setup_code": "from solution import *", "test_list": ["assert f(1) == 2"]},
+    {"test_setup_code": "from solution import f, helper", "test_list": ["assert f(1) == 2"]},
+    {"test_setup_code": "import solution", "test_list": ["assert list(solution.f(1)) == [2]"]},
+    {"test_setup_code": "from solution import *", "test": "def check(c): assert c(1) == 2", "entry_point": "f"},
+    {"test_setup_code": "import solution\n__import__(solution.NAME)", "test_list": ["assert solution.f(1) == 2"]},
+    ["assert list(f(1)) == [2]", "assert f in {1, 2}"],
+)
+
+
+def test_whose_fault(server: RewardServer, table: Table) -> None:
+    """Once tests have read anything of a program, what it does to them is its own fault: 0, never unscored."""
+    cases = [(name, source, tests) for name, source in FAULTS.items() for tests in FAULTLESS_TESTS]
+    items = [sample(source, tests, time_limit=0.3) for _, source, tests in cases]  # expires
+    for (name, _, tests), score in zip(cases, server.score(*items), strict=True):
+        with table.case(f"{name}: {tests}"):
+            assert (score["status"], score["value"]) == ("ok", 0.0), score
+
+
+def test_functions_of_libraries(server: RewardServer) -> None:
+    """A program may pass a library's function off as its own, which the tests then call without the program."""
+    [score] = server.score(sample("from math import gcd as f", ["assert f(4, 6) == 2"]))
+    assert (score["status"], score["value"]) == ("ok", 1.0), score
 
 
 def test_scores(server: RewardServer, table: Table) -> None:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from typing import Any
 
 from rewardstack_rules.isolation.child import SOCKET_FD
@@ -19,6 +20,16 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
     """Does what the task's `do` says, with its `with`."""
     action = ACTIONS[task.get("do", "echo")]
     return {"value": action(task.get("with"))}
+
+
+def steps(task: dict[str, Any]) -> Generator[dict[str, Any], None, dict[str, Any]]:
+    """Report progress until there is a file; return how far the task was when this process got it."""
+    first = done = task.get("progress", {"done": 0})["done"]
+    while not os.path.exists(task["with"]):
+        time.sleep(0.05)
+        done += 1
+        yield {"done": done}
+    return {"value": first}
 
 
 def loop(_: Any) -> None:

@@ -106,6 +106,37 @@ async def test_turns_on_shared_children(make_client: MakeClient, tmp_path: Path)
     assert (max(before) < 50, stats["switched_total"], stats["recycled_total"]) == (True, 0, 0)
 
 
+async def test_turns_of_slow_tasks(make_client: MakeClient, tmp_path: Path) -> None:
+    """The next place in the slow pool is that of the tenant that has had none, whoever came first."""
+    client = make_client(fast=1, slow=1)
+    first, never = tmp_path / "first", tmp_path / "never"
+    paths = [first, never, never]
+    flood = [
+        asyncio.ensure_future(client.run({"do": "wait_for", "with": str(path)}, timeout=3600, tenant="flood"))
+        for path in paths
+    ]
+    await until(client, lambda stats: (stats["slow"], stats["slow_queued"]) == (1, 2))
+    other = asyncio.ensure_future(client.run({"do": "wait_for", "with": str(first)}, timeout=3600, tenant="other"))
+    await until(client, lambda stats: stats["slow_queued"] == 3)
+    first.touch()
+    assert await other == {"value": str(first)}
+    for one in flood:
+        one.cancel()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_turns_of_long_tasks(make_client: MakeClient, tmp_path: Path, shared: bool) -> None:
+    """A task that reports its progress makes room for another tenant's, and then goes on from there."""
+    client = make_client(entry="isolation_entries:steps", fast=1, slow_after=3600, shared=shared)
+    end, now = tmp_path / "end", tmp_path
+    long = asyncio.ensure_future(client.run({"with": str(end)}, timeout=3600, tenant="long"))
+    await until(client, lambda stats: stats["busy"] == 1)
+    assert await client.run({"with": str(now)}, timeout=3600, tenant="other") == {"value": 0}
+    assert not long.done()
+    end.touch()
+    assert (await long)["value"] > 0
+
+
 async def test_changed_child(make_client: MakeClient) -> None:
     """What a task left in its process is not there for another tenant, whatever it was; a slow one's neither."""
     client = make_client(fast=1, slow=1)
@@ -157,6 +188,14 @@ def test_queue(table: Table) -> None:
             assert one is not None
             taken.append((one.tenant.decode(), one.id))
         assert taken == [("a", 9), ("b", 2), ("c", 4), ("a", 0), ("a", 1), ("a", 3)]
+    with table.case("a newcomer is next"):
+        queue = TenantQueue()
+        for name in "aabb":
+            queue.append(task(name))
+        for first in (b"a", b"b"):
+            queue.pop(first)
+        queue.append(task("c"))
+        assert queue.waiting() == [b"c", b"a", b"b"]
     with table.case("without a child first"):
         queue = TenantQueue()
         for name in "abc":

@@ -105,6 +105,26 @@ def test_threads_that_cannot_start(store: JobStore, ledger: Ledger, monkeypatch:
     assert ["ok"] == [one["status"] for one in results(store, job_id)]
 
 
+def test_a_long_chunk_makes_room(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another tenant waits, a chunk is left after a batch, keeps its scores, and has lost no attempt."""
+    monkeypatch.setattr(chunks, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(chunks, "FIRST_BATCH", 2)
+    job_id = store.submit(requests_of("a", "b", "c", "d"), "")
+    store.redis.delete(f"rq:queue:{QUEUE}")
+    other = store.submit(requests_of("x"), "other")
+    judge = Judge()
+
+    run(monkeypatch, ledger, judge, job_id)
+
+    assert [one["index"] for one in results(store, job_id)] == [0, 1]
+    assert Delivery(store.redis).waiting() == {(other, 0), (job_id, 0)}
+    store.cancel("other", other)
+    store.redis.delete(f"rq:queue:{QUEUE}")
+    run(monkeypatch, ledger, judge, job_id)
+    assert ["ok"] * 4 == [one["status"] for one in results(store, job_id)]
+    assert sorted(judge.asked) == ["a", "b", "c", "d"]
+
+
 def test_what_nobody_wants_is_left(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunk that is dropped while it is scored has no result, and is not postponed by this worker."""
     job_id = store.submit(requests_of("a", "b"), "")

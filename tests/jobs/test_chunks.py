@@ -13,7 +13,7 @@ from rewardstack.errors import OverloadError
 from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import lease as leases
 from rewardstack_rules.jobs.chunk import MAX_DEATHS
-from rewardstack_rules.jobs.delivery import Delivery
+from rewardstack_rules.jobs.delivery import Delivery, FairQueue
 from rewardstack_rules.jobs.ledger import Chunk, Ledger
 from rewardstack_rules.jobs.store import Conflict, JobStore
 from rewardstack_rules.jobs.submission import CHUNK_CHARACTERS
@@ -198,3 +198,25 @@ def test_groups_are_not_divided(queue: Queue, ledger: Ledger) -> None:
     assert ["aaa", "bbbc"] == [
         "".join(one.data_source for one in chunk.samples if isinstance(one, Request)) for chunk in chunks if chunk
     ]
+
+
+def take(store: JobStore) -> tuple[str, int]:
+    """What the next worker gets: the job and the number of a chunk."""
+    [queue, _] = Delivery(store.redis).queues
+    _, entry = FairQueue.lpop([queue.key], None, store.redis)
+    job_id, number, _ = entry.decode().split("-")
+    return job_id, int(number)
+
+
+def test_tenants_take_turns(store: JobStore) -> None:
+    """The next chunk is one of the tenant that had its turn the longest time ago; a tenant's own are in order."""
+    texts = [str(at) for at in range(3 * SIZE)]
+    first, second = (store.submit(requests_of(*texts), "a") for _ in range(2))
+    assert [take(store), take(store)] == [(first, 0), (first, 1)]
+    other = store.submit(requests_of(*texts[: 2 * SIZE]), "b")
+    third = store.submit(requests_of("x"), "c")
+    assert Delivery(store.redis).others_wait("a") and Delivery(store.redis).others_wait("b")
+    order = [take(store) for _ in range(7)]
+    assert order == [(other, 0), (third, 0), (first, 2), (other, 1), (second, 0), (second, 1), (second, 2)]
+    store.submit(requests_of("x"), "a")
+    assert not Delivery(store.redis).others_wait("a")

@@ -20,12 +20,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from rewardstack.cause import Cause
 from rewardstack.core.deadline import Deadline, SharedDeadline, timeout_error
+from rewardstack.core.stretch import Stretch
 from rewardstack.errors import ServiceError
 
 WINDOW = 0.001
 """Seconds that a partial batch waits for more items."""
-SLICE = 512
-"""Number of items to handle before yielding to the event loop."""
 GRACE = 0.02
 """Seconds that a caller waits beyond its deadline. If its request times out at the same moment, the caller still
 gets the error of the request, which names the cause."""
@@ -261,14 +260,15 @@ class Batcher(Generic[T, R]):
     ) -> None:
         """Submit the items and store their calls in `calls`. Until all are submitted, timers send no partial batch."""
         self._submitting += 1
+        stretch = Stretch()
         try:
-            for count, index in enumerate(_sending_order(keys), 1):
+            for index in _sending_order(keys):
                 call = calls[index] = self._submit(
                     items[index], keys[index], deadline, share_keys[index] if share_keys else None
                 )
                 call.add_wait(wait)
-                if count % SLICE == 0:
-                    await asyncio.sleep(0)
+                if stretch.is_over():
+                    await stretch.rest()
         finally:
             self._submitting -= 1
 

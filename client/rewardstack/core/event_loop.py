@@ -12,6 +12,7 @@ import math
 import os
 import selectors
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -78,6 +79,31 @@ async def run_in_daemon_thread(name: str, work: Callable[[], T]) -> T:
     return await answer
 
 
+def report_stretches(report: Callable[[float], object]) -> None:
+    """Call `report` whenever this process's loop has handled no I/O for longer than ever before, with the seconds."""
+    _TimedSelector.report = staticmethod(report)
+
+
+class _TimedSelector(selectors.DefaultSelector):
+    """A selector that measures how long its loop works between two looks at its files."""
+
+    report: Callable[[float], object] = staticmethod(lambda seconds: None)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._returned_at = math.inf
+        self._longest = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        worked = time.monotonic() - self._returned_at
+        if worked > self._longest:
+            self._longest = worked
+            self.report(worked)
+        events = super().select(timeout)
+        self._returned_at = time.monotonic()
+        return events
+
+
 class LoopThread:
     """An event loop in its own daemon thread.
 
@@ -88,7 +114,7 @@ class LoopThread:
     def __init__(self) -> None:
         self._stopping = False
         self.closing: list[Callable[[], Awaitable[None]]] = []
-        self.selector = selectors.DefaultSelector()
+        self.selector = _TimedSelector()
         self.loop = asyncio.SelectorEventLoop(self.selector)
         self._thread = threading.Thread(target=self._run, name="rewardstack", daemon=True)
         self._thread.start()

@@ -34,13 +34,14 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rewardstack.cache.store import ResultCache
-from rewardstack.core.batching import SLICE
 from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.steps import Explanation, Trace
+from rewardstack.core.stretch import LONG_TEXT, Stretch
 from rewardstack.errors import BudgetError, ConfigError, RequestError, ScoringError
 from rewardstack.pipeline.items import describe_request, is_single, raise_if_all_invalid, read_request
 from rewardstack.pipeline.missing import warn_of_missing
@@ -238,15 +239,19 @@ class Pipeline:
         """Return the scores of malformed requests by position, and the groups of the other requests."""
         scores: dict[int, Score] = {}
         groups: Groups = {}
+        stretch = Stretch()
         for index, request in enumerate(requests):
             route = self.routes.find(request.data_source)
             is_single_reference = self.routes.has_single_reference(request.data_source)
+            read = partial(
+                read_request,
+                request,
+                is_single_reference=is_single_reference,
+                transcript=route.transcript or self._transcript,
+            )
             try:
-                item, timeout = read_request(
-                    request,
-                    is_single_reference=is_single_reference,
-                    transcript=route.transcript or self._transcript,
-                )
+                is_long = isinstance(request.solution_str, str) and len(request.solution_str) > LONG_TEXT
+                item, timeout = await asyncio.to_thread(read) if is_long else read()
             except RequestError as error:
                 scores[index] = error.as_score()
                 facts: Mapping[str, Any] = {"error": str(error)}
@@ -259,8 +264,7 @@ class Pipeline:
                 )
             if trace is not None:
                 trace.note("request", facts)
-            if index % SLICE == SLICE - 1:
-                await asyncio.sleep(0)
+            await stretch.rest()
         return scores, groups
 
     def _prepare_group(

@@ -20,10 +20,11 @@ from typing import Any, Generic, TypeVar
 from rewardstack.cache.key import CACHE_ENABLED, Key, may_be_cached, tenant_key
 from rewardstack.cache.store import ResultCache
 from rewardstack.cause import Cause
-from rewardstack.core.batching import SLICE, Batcher, BatchKey
+from rewardstack.core.batching import Batcher, BatchKey
 from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.steps import drop_none
+from rewardstack.core.stretch import Stretch, slices
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, ConfigError, ReplyError, RequestError, ServiceError
 from rewardstack.pipeline import missing
@@ -35,8 +36,6 @@ from rewardstack.routing.shaping import Shaping
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Item, Score, Usage
 
-INLINE_SECONDS = 0.01
-"""Yield to the event loop after this many seconds of inline scoring."""
 SUBSTITUTES_SECONDS = 30.0
 """Maximum time in seconds to compute the substitutes (scores with status `fallback`) for one batch's failed samples."""
 RESERVED_SHARE = 0.2
@@ -260,15 +259,11 @@ class Prepare(Generic[P]):
     async def prepare(self, items: Sequence[Item]) -> list[P | Score]:
         """Return each item as prepared by the scorer, or the item's score."""
         prepared: list[P | Score] = []
-        for start in range(0, len(items), SLICE):
-            part = items[start : start + SLICE]
-            try:
-                prepared += map(self.scorer.prepare, part)
-            except RequestError:
-                del prepared[start:]
-                prepared += map(self._prepare, part)
-            if len(prepared) < len(items):
-                await asyncio.sleep(0)
+        stretch = Stretch()
+        for item in items:
+            prepared.append(self._prepare(item))
+            if stretch.is_over():
+                await stretch.rest()
         return prepared
 
     def _prepare(self, item: Item) -> P | Score:
@@ -326,8 +321,8 @@ class Cache(Generic[P]):
         if self.cache.is_enabled and (self.cache.has_storage or self.scorer.batch is not None):
             extras = (sample.item.extra for sample in samples)
             cacheable = [i for i, extra in enumerate(extras) if CACHE_ENABLED not in extra or may_be_cached(extra)]
-        for start in range(0, len(cacheable), SLICE):
-            indices = cacheable[start : start + SLICE]
+        for part in slices(len(cacheable)):
+            indices = cacheable[part]
             part_keys = await self.scorer.keys([samples[index].prepared for index in indices], context)
             for index, key in zip(indices, part_keys, strict=True):
                 keys[index] = tenant_key(key, context.tenant) if key is not None and context.tenant else key
@@ -362,7 +357,7 @@ class Cache(Generic[P]):
         inline = self.scorer.inline
         scored: dict[int, Score] = {}
         unscored: dict[int, Sample[P]] = {}
-        yielded_at = time.monotonic()
+        stretch = Stretch()
         for index in indices:
             sample = samples[index]
             outcome = sample.prepared if inline is None else inline(sample.prepared)
@@ -371,9 +366,8 @@ class Cache(Generic[P]):
             else:
                 sample.key = keys[index]
                 unscored[index] = sample if inline is None else Sample(sample.item, outcome, sample.key)
-            if time.monotonic() - yielded_at > INLINE_SECONDS:
-                await asyncio.sleep(0)
-                yielded_at = time.monotonic()
+            if stretch.is_over():
+                await stretch.rest()
         if context.trace is not None and scored:
             context.trace.note("scored inline", describe_score(scored[0]))
         elif self.cache.has_storage and scored:

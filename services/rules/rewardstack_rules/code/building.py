@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rewardstack.errors import ConfigError
-from rewardstack_rules.code.languages import COMPILED, LANGUAGES, PROBE, PROBED, VARIABLE
+from rewardstack_rules.code.languages import COMPILED, LANGUAGES, MINIMAL, PROBE, PROBED, REPORT_SIGNALS, VARIABLE
 from rewardstack_rules.code.launcher import Launcher, Process, SandboxError, closing, content, empty_file, memory_file
-from rewardstack_rules.code.verdict import AGAIN, COMPILE_ERROR, PASSED, Verdict, judge
+from rewardstack_rules.code.verdict import AGAIN, COMPILE_ERROR, EXIT_KILLED, FAULT, LIMITS, PASSED, Verdict, judge
 
 SECONDS = 20.0
 """CPU limit of a compilation, in seconds, including all processes that the compiler starts."""
@@ -20,13 +20,7 @@ MAX_BYTES = 32 << 20
 MESSAGE_BYTES = 1 << 16
 LINE = 200
 """Maximum length of a compiler error in the reason of a verdict, in characters."""
-KILLED_COMPILER = re.compile(
-    r"^[^\s:]*: (?:fatal )?error: (?:Killed|Terminated) signal terminated program", re.MULTILINE
-)
-NO_MEMORY = re.compile(r"out of memory|memory exhausted|cannot allocate memory", re.IGNORECASE)
 ERROR = re.compile(r"error:|undefined reference|multiple definition|relocation truncated|too large", re.IGNORECASE)
-IN_PROGRAM = re.compile(r"^main\.\w+:", re.MULTILINE)
-"""Matches a message about a line of the source. Such a message shows that the compiler itself works."""
 NO_COMPILER = (
     f"{VARIABLE}: no C++ compiler is on PATH (g++, c++, clang++); install g++, or set {VARIABLE} to a compiler's path"
 )
@@ -57,8 +51,7 @@ class Builder:
         self._new_launcher = new_launcher
         self._compiler = compiler
         self._works = False
-        self._killed = b""
-        """The last source for which the compiler was killed."""
+        self._options: tuple[str, ...] = REPORT_SIGNALS
 
     def build(self, language: str, source: bytes, runner: Launcher) -> Program | Verdict:
         """Return the program, or a verdict if it cannot be built.
@@ -79,19 +72,20 @@ class Builder:
             raise ConfigError(NO_COMPILER, VARIABLE)
         if not self._works:
             self._try(runner)
-        built, messages = self._compile(language, source)
-        if isinstance(built, Program) or built.name != COMPILE_ERROR:
-            self._killed = b"" if self._killed == source else self._killed
+        built = self._compile(language, source)
+        if isinstance(built, Verdict) and (built.name == COMPILE_ERROR or built.at_last != FAULT):
+            self._build_minimal()  # the compiler itself may be broken, or the disk may be full
+        return built
+
+    def _build_minimal(self, source: str = MINIMAL) -> Program:
+        """Build a program that every working compiler builds; errors are those of `_try`."""
+        built = self._compile("cpp", source.encode())
+        if isinstance(built, Program):
             return built
-        is_killed = bool(KILLED_COMPILER.search(messages))
-        if is_killed and self._killed != source:
-            self._killed = source
-            return built._replace(name=AGAIN, detail=f"the compiler was killed: {built.detail}")
-        if is_killed or not IN_PROGRAM.search(messages):
-            self._try(runner)  # the compiler itself may be broken, or the disk may be full
-        # If `is_killed` is true here, the compiler was killed twice for this source. The second time, no other runner
-        # ran a test. The compiler can still build `PROBE`, so this source needs more memory than there is.
-        return Verdict("memory limit", built.seconds) if is_killed else built
+        if built.name == AGAIN:
+            raise SandboxError(built.detail)
+        why = f"{self._compiler} cannot build a minimal program: {built.detail or built.name}"
+        raise ConfigError(f"{VARIABLE}: {why}; {REMEDY}", VARIABLE)
 
     def _try(self, runner: Launcher) -> None:
         """Build and run `PROBE`, to check the compiler.
@@ -100,12 +94,13 @@ class Builder:
             ConfigError: the compiler does not build the program, or the program does not run here.
             SandboxError: the compiler was killed or could not be run; a second try may succeed.
         """
-        built, messages = self._compile("cpp", PROBE.encode())
-        if isinstance(built, Verdict) and (built.name == AGAIN or KILLED_COMPILER.search(messages)):
-            raise SandboxError(f"{VARIABLE}: {built.detail}")
-        if isinstance(built, Verdict):
-            why = f"{self._compiler} cannot build a minimal program: {built.detail or built.name}"
-            raise ConfigError(f"{VARIABLE}: {why}; {REMEDY}", VARIABLE)
+        try:
+            built = self._build_minimal(PROBE)
+        except ConfigError:
+            if not self._options:
+                raise
+            self._options = ()  # not a GCC
+            built = self._build_minimal(PROBE)
         with (
             closing(memory_file(built.data)) as binary,
             closing(empty_file()) as stdin,
@@ -119,10 +114,9 @@ class Builder:
             raise ConfigError(f"{VARIABLE}: {why}; {REMEDY}", VARIABLE)
         self._works = True
 
-    def _compile(self, language: str, source: bytes) -> tuple[Program | Verdict, str]:
-        """Return a program or a verdict, and the compiler's messages."""
+    def _compile(self, language: str, source: bytes) -> Program | Verdict:
         row = LANGUAGES[language]
-        command = [self._compiler, *row.options, *COMPILED, row.source, "-o", "main"]
+        command = [self._compiler, *self._options, *row.options, *COMPILED, row.source, "-o", "main"]
         launcher = self._new_launcher(self._compiler)
         launcher.start()
         try:
@@ -131,7 +125,7 @@ class Builder:
                 process = Process("build", [text, log, binary], SECONDS, MEMORY, options, output=MAX_BYTES)
                 launcher.run([process], math.inf)
                 messages = content(log, MESSAGE_BYTES).decode("utf-8", "replace")
-                return _built(process, messages, content(binary, MAX_BYTES)), messages
+                return _built(process, messages, content(binary, MAX_BYTES))
         finally:
             launcher.stop()
 
@@ -140,8 +134,9 @@ def _built(process: Process, messages: str, binary: bytes) -> Program | Verdict:
     ended = judge(process, 0)
     if ended.name == PASSED and binary:
         return Program("binary", binary)
-    if ended.name == COMPILE_ERROR and NO_MEMORY.search(messages):
-        return ended._replace(name="memory limit")
+    if process.status == EXIT_KILLED and ended.name not in LIMITS:
+        why = f"{VARIABLE}: the compiler was killed: {_first_error(messages)}"
+        return Verdict(AGAIN, ended.seconds, why, at_last="memory limit")
     if ended.name in (PASSED, "runtime error"):
         return Verdict(
             AGAIN, ended.seconds, f"{VARIABLE}: the compiler could not be run: {_first_error(messages) or ended.name}"

@@ -75,6 +75,8 @@ class FusionLauncher:
         urls: base URLs of equivalent servers.
     """
 
+    is_shared = False
+
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = [url.removesuffix(PATH) for url in urls]
         self._max_retries = TABLE[RETRIES].read(os.environ.get(RETRIES, ""))

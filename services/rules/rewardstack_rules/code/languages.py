@@ -12,6 +12,12 @@ COMPILERS = ("g++", "c++", "clang++")
 """Names of compilers. If CODE_CXX is unset, the first of them that is on PATH is used."""
 COMPILED = ("-O2", "-w", "-static", "-s", "-pthread", "-DONLINE_JUDGE")
 """Options of every compilation. Programs are linked statically, so that they need no other file when they run."""
+REPORT_SIGNALS = ("-pass-exit-codes", "-wrapper", 'sh,-c,"$@"; exit $?,sh')
+"""Options by which GCC runs its processes in a shell, and exits with the highest of their exit statuses. A process that
+was killed then has an exit status of its own, which GCC itself reports only as a message. Other compilers refuse them.
+"""
+MINIMAL = "int main() {}\n"
+"""A program that a working compiler builds fast."""
 PROBE = "#include <bits/stdc++.h>\nint main() { std::puts(std::string(3, 'x').c_str()); }\n"
 """A program that every working compiler builds. It prints `PROBED`."""
 PROBED = b"xxx\n"

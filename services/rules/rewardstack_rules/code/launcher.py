@@ -23,13 +23,15 @@ from typing import Any, Protocol
 
 from rewardstack.errors import ConfigError
 from rewardstack_rules.code.inside.processes import FIXED, TICK, StallDetector, allowed_tasks
-from rewardstack_rules.isolation.process import cpu_seconds
+from rewardstack_rules.isolation.process import cpu_seconds, resident_bytes
 
 SCRIPT = Path(__file__).with_name("inside") / "launcher.py"
 MESSAGE_BYTES = 4096
 START_SECONDS = 60
 """Seconds that a launcher may take to start."""
 OUTPUT_BYTES = 16 << 20
+SLACK_BYTES = 64 << 20
+"""Bytes of memory for the interpreter itself, in addition to the program's limit."""
 STARVED = 10.0
 """A program that gets too little CPU time is killed after `STARVED * (its CPU limit + START)` seconds."""
 START = 1.0
@@ -54,8 +56,8 @@ class Process:
     """A program to run, and its result.
 
     Args:
-        program: what the launcher runs: `test` for `inside.tester.test`, or `script`, `call`, `serve`, `binary` or
-            `build` for the function of this name in `inside.programs`.
+        program: what the launcher runs: `test` or `check` for the function of this name in `inside.tester`, or
+            `script`, `call`, `serve`, `binary` or `build` for that in `inside.programs`.
         fds: descriptors of the program's memory files; the caller closes them.
         cpu: limit of CPU time, in seconds.
         memory: limit of memory, in bytes.
@@ -67,8 +69,8 @@ class Process:
         used: CPU seconds that were used.
         peak: peak memory, in bytes.
         killed: why it was killed; empty if it was not killed. For `asleep` and `starved`, see `StallDetector.check`.
-            `ended` means that the main process of `Launcher.run` had ended, or that a process had exceeded its CPU
-            limit.
+            `ended` means that the main process of `Launcher.run` had ended, or that a process had exceeded its limit
+            of CPU time or memory.
     """
 
     program: str
@@ -85,7 +87,13 @@ class Process:
 
 
 class Launcher(Protocol):
-    """Runs processes. `LocalLauncher` runs them on this machine, `fusion.FusionLauncher` on SandboxFusion."""
+    """Runs processes. `LocalLauncher` runs them on this machine, `fusion.FusionLauncher` on SandboxFusion.
+
+    Attributes:
+        is_shared: whether processes of others count toward the limit of threads of its programs.
+    """
+
+    is_shared: bool
 
     def start(self) -> None:
         """Make the launcher ready to run processes; do nothing if it is ready.
@@ -129,6 +137,7 @@ class LocalLauncher:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._last = 0
+        self.is_shared = True
 
     def start(self) -> None:
         """Start the launcher unless it is running.
@@ -164,7 +173,7 @@ class LocalLauncher:
         if words[0] != "ready":
             self.stop()
             raise ConfigError(f"CODE: programs cannot be run here: {words[1]}", "CODE")
-        self._folder = words[2]
+        _, self._folder, self.is_shared = words
 
     @staticmethod
     def _first_words(control: socket.socket) -> list[Any]:
@@ -196,7 +205,7 @@ class LocalLauncher:
         """
         assert self._control is not None
         try:
-            _Watch(self._control, self._ids(processes), wall).run()
+            _Watch(self._control, self._ids(processes), wall, self.is_shared).run()
         except OSError as error:
             self.stop()
             raise LauncherDiedError from error
@@ -219,9 +228,10 @@ class _Watch:
         control: the socket to the launcher.
         processes: the processes by id; the one with the highest id is the main process.
         wall: total seconds during which all processes may be asleep at the same time.
+        is_shared: whether processes of others count toward the limit of threads.
     """
 
-    def __init__(self, control: socket.socket, processes: dict[int, Process], wall: float) -> None:
+    def __init__(self, control: socket.socket, processes: dict[int, Process], wall: float, is_shared: bool) -> None:
         self._control = control
         self._processes = processes
         self._main = max(processes)
@@ -229,6 +239,7 @@ class _Watch:
         self._wall = wall
         self._timeout = STARVED * (max(one.cpu for one in processes.values()) + START)
         self._pids: dict[int, int] = {}
+        self._is_shared = is_shared
 
     def run(self) -> None:
         for ident, process in self._processes.items():
@@ -236,7 +247,7 @@ class _Watch:
                 "cpu": process.cpu,
                 "memory": process.memory,
                 "output": process.output,
-                "tasks": allowed_tasks(),
+                "tasks": allowed_tasks(is_shared=self._is_shared),
             }
             words = [ident, process.program, limits, process.options]
             fds = [*process.fds, *(end.fileno() for end in process.ends)]
@@ -254,10 +265,14 @@ class _Watch:
             used = {pid: cpu_seconds(pid) for pid in self._pids.values()}
             stalled = stall.check(now, used)
             self._ask_pids()
-            if any(used[pid] > self._processes[ident].cpu for ident, pid in self._pids.items()):
+            if any(self._exceeds_limit(self._processes[ident], pid, used[pid]) for ident, pid in self._pids.items()):
                 self._kill("ended")
             if stalled:
                 self._kill(stalled)
+
+    @staticmethod
+    def _exceeds_limit(process: Process, pid: int, used: float) -> bool:
+        return used > process.cpu or resident_bytes(pid) > process.memory + SLACK_BYTES
 
     def _take(self, words: list[Any]) -> None:
         if not words:

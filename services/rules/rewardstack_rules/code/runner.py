@@ -7,12 +7,14 @@ expected outputs. Programs run in confined processes that the runner's launcher 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -26,6 +28,7 @@ from rewardstack_rules.code.building import Builder, Program
 from rewardstack_rules.code.comparison import is_far_longer, same_output, same_value
 from rewardstack_rules.code.extraction import extract_code
 from rewardstack_rules.code.formats import Case, Checker, Problem, TestsError, read_tests
+from rewardstack_rules.code.inside.processes import TaskCounter
 from rewardstack_rules.code.languages import COMPILERS, DEFAULT, find_compiler
 from rewardstack_rules.code.launcher import (
     Launcher,
@@ -51,6 +54,7 @@ from rewardstack_rules.code.verdict import (
     judge,
     wall_limit,
 )
+from rewardstack_rules.isolation.child import Steps
 from rewardstack_rules.isolation.process import hide_memory
 from rewardstack_rules.settings_table import TABLE
 
@@ -67,10 +71,13 @@ KEPT_CHECKERS = 8
 
 All samples of a prompt have the same checker, so the cache saves most builds.
 """
+CROWDED = "other processes may have used up the limit of threads"
+KEPT_SUITES = 1000
+"""Maximum number of suites of test programs of which a runner knows whether they can be scored."""
 
 
-def execute(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Score one sample.
+def execute(task: Mapping[str, Any]) -> Steps:
+    """Score one sample; yield how far it is after each test but the last (`isolation.child.Steps`).
 
     Args:
         task: a task of `scoring.task.make_task`; its only reference is the whole ground truth.
@@ -83,13 +90,13 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     """
     runner = _runner()
     runner.counts.clear()
-    found = _score(runner, task)
+    found = yield from _score(runner, task)
     cause = cause_of_field(found.get("field")).value
     unscored = {"status": "", "value": None, "parts": None, "field": "", "cause": cause}
     return {**unscored, "code": dict(runner.counts), **found}
 
 
-def _score(runner: Runner, task: Mapping[str, Any]) -> dict[str, Any]:
+def _score(runner: Runner, task: Mapping[str, Any]) -> Steps:
     try:
         options = Options.read(task["extra"])
         if len(task["references"]) != 1:
@@ -118,7 +125,8 @@ def _score(runner: Runner, task: Mapping[str, Any]) -> dict[str, Any]:
         }
     try:
         with runner.turns.together():
-            return runner.run(language, code.encode("utf-8", "surrogatepass"), problem, options)
+            program = code.encode("utf-8", "surrogatepass")
+            return (yield from runner.run(language, program, problem, options, task.get("progress")))
     except ConfigError as error:
         return {"error": "sandbox", "message": str(error)}
 
@@ -156,6 +164,54 @@ def check() -> None:
     launcher.stop()
 
 
+@dataclass
+class Tally:
+    """What the tests of a sample have come to.
+
+    Args:
+        total: number of tests.
+        left: CPU seconds that the program may still take, for all tests together.
+        checker_left: CPU seconds that the checker may still take.
+        done: number of tests that were run.
+        passed: number of tests that passed.
+        reason: the first test that did not pass, in words; empty if there is none.
+        is_volatile: whether a limit, or one that others share, may have decided a test.
+    """
+
+    total: int
+    left: float
+    checker_left: float
+    done: int = 0
+    passed: int = 0
+    reason: str = ""
+    is_volatile: bool = False
+
+    def add(self, verdict: Verdict) -> None:
+        """Add the verdict on the next test."""
+        self.done += 1
+        self.left -= verdict.seconds
+        self.passed += verdict.name == PASSED
+        self.is_volatile |= verdict.name in LIMITS
+        if verdict.name != PASSED:
+            self._fail(self.done, verdict.name)
+
+    def is_spent(self, budget: float) -> bool:
+        """Return whether no CPU time of the budget is left for the next test; if so, it counts as a limit."""
+        if self.left > 0 or self.done == self.total:
+            return False
+        self._fail(self.done + 1, f"the tests before it used up CODE_TIMEOUT ({budget:g} s)")
+        self.is_volatile = True
+        return True
+
+    def _fail(self, test: int, why: str) -> None:
+        self.reason = self.reason or f"test {test} of {self.total}: {why}"
+
+    def result(self) -> dict[str, Any]:
+        """Return the fields of a sample's result that tests decide."""
+        parts = {"passed": float(self.passed), "total": float(self.total)}
+        return {"reason": self.reason, "parts": parts, "volatile": self.is_volatile}
+
+
 class Runner:
     """Runs the tests of samples, one sample at a time.
 
@@ -170,43 +226,51 @@ class Runner:
         self.is_remote = is_remote
         self._launcher = new_launcher("")
         self._builder = Builder(new_launcher, compiler)
+        self._suites: LruCache[bytes, Verdict] = LruCache(KEPT_SUITES)
         self._checkers: LruCache[Checker, Program] = LruCache(KEPT_CHECKERS)
         self._budget: float = _setting("CODE_TIMEOUT")
-        self._checking = self._budget
-        """CPU seconds that the checker of the current sample may still take."""
+        self._tally = Tally(0, 0, 0)
         self.turns = Turns()
         self.counts: Counter[str] = Counter()
 
-    def run(self, language: str, code: bytes, problem: Problem, options: Options) -> dict[str, Any]:
-        """Build a program and run its tests, and return the result in the format of `execute`."""
+    def stop(self) -> None:
+        """Stop the launcher of programs."""
+        self._launcher.stop()
+
+    def run(
+        self, language: str, code: bytes, problem: Problem, options: Options, progress: Mapping[str, Any] | None = None
+    ) -> Steps:
+        """Build a program and run its tests, and return the result in the format of `execute`.
+
+        Args:
+            language: a key of `LANGUAGES`.
+            code: the program.
+            problem: the tests.
+            options: the options of the sample.
+            progress: what this method yielded last for the sample, if it was stopped then; None for a new sample.
+        """
+        self._tally = Tally(len(problem), self._budget, self._budget)
         program = self._settled(lambda: self._builder.build(language, code, self._launcher))
         if isinstance(program, Verdict):
             return self._not_built(program, problem)
-        passed, first, left, volatile = 0, "", self._budget, False
-        self._checking = self._budget
-        for at, verdict in enumerate(self._verdicts(program, problem, options), 1):
+        if progress is not None:
+            self._tally = Tally(**progress["tally"])
+            self.counts.update(progress["counts"])
+        tally = self._tally
+        for verdict in self._verdicts(program, problem, options, tally.done):
             self.counts[verdict.name if verdict.name in (PASSED, WRONG, FAULT, *LIMITS) else "error"] += 1
             self.counts["cpu_ms"] += round(verdict.seconds * 1000)
+            tally.add(verdict)
             if verdict.name == FAULT:
-                return {"error": "sandbox", "message": f"test {at}: {verdict.detail}"}
+                return {"error": "sandbox", "message": f"test {tally.done}: {verdict.detail}"}
             if verdict.name == UNSCORED:
-                where = f"test {at} of {len(problem)}: " if problem.checker else ""
+                where = f"test {tally.done} of {len(problem)}: " if problem.checker else ""
                 return {"reason": where + verdict.detail, "field": "ground_truth"}
-            passed += verdict.name == PASSED
-            volatile = volatile or verdict.name in LIMITS
-            left -= verdict.seconds
-            if verdict.name != PASSED and not first:
-                first = f"test {at} of {len(problem)}: {verdict.name}"
-            if verdict.name != PASSED and options.score == "all":
+            if (verdict.name != PASSED and options.score == "all") or tally.is_spent(self._budget):
                 break
-            if left <= 0 and at < len(problem):
-                spent = f"the tests before it used up CODE_TIMEOUT ({self._budget:g} s)"
-                first = first or f"test {at + 1} of {len(problem)}: {spent}"
-                volatile = True
-                break
-        parts = {"passed": float(passed), "total": float(len(problem))}
-        value = options.value(passed, len(problem))
-        return {"status": "ok", "value": value, "reason": first, "parts": parts, "volatile": volatile}
+            if problem.cases and tally.done < len(problem):
+                yield {"tally": asdict(tally), "counts": dict(self.counts)}
+        return {"status": "ok", "value": options.value(tally.passed, len(problem)), **tally.result()}
 
     def _not_built(self, verdict: Verdict, problem: Problem) -> dict[str, Any]:
         self.counts["cpu_ms"] += round(verdict.seconds * 1000)
@@ -215,11 +279,11 @@ class Runner:
         is_limit = verdict.name in LIMITS
         reason = f"compile error: the compiler exceeded its {verdict.name}" if is_limit else COMPILE_ERROR
         reason = f"{reason}: {verdict.detail}" if verdict.detail else reason
-        parts = {"passed": 0.0, "total": float(len(problem))}
-        return {"status": "ok", "value": 0.0, "reason": reason, "parts": parts, "volatile": is_limit}
+        self._tally.is_volatile |= is_limit
+        return {"status": "ok", "value": 0.0, **self._tally.result(), "reason": reason}
 
-    def _verdicts(self, program: Program, problem: Problem, options: Options) -> Iterator[Verdict]:
-        """Yield a verdict for each test, in order.
+    def _verdicts(self, program: Program, problem: Problem, options: Options, done: int) -> Iterator[Verdict]:
+        """Yield a verdict for each test, in order, but the first `done`.
 
         Each case runs in its own process. All test programs run in one process, the tester.
         """
@@ -227,22 +291,28 @@ class Runner:
             if problem.kind == "programs":
                 yield from self._suite(source, problem, options)
                 return
-            for case in problem.cases:
+            for case in problem.cases[done:]:
                 yield self._settled(lambda case=case: self._case(program.kind, source, problem, case, options))
 
     def _settled(self, run: Any) -> Any:
         """Run a test or a compilation. If the verdict is `AGAIN`, run it once more, while no other runner runs a test.
 
-        If the second verdict is `AGAIN`, too, it becomes `FAULT`. A ServiceError becomes `FAULT` without a second run.
+        Run it again, too, if it failed while so many processes were started that a limit that others share may have
+        refused it one. If the second verdict is `AGAIN`, it becomes `Verdict.at_last`. A ServiceError becomes `FAULT`
+        without a second run.
         """
         for attempt in range(2):
             try:
                 self._launcher.start()
+                tasks = TaskCounter()
                 if attempt == 0:
                     found = run()
                 else:
                     with self.turns.alone():
                         found = run()
+                if self._launcher.is_shared and not _passes(found) and tasks.has_filled_limit():
+                    self._tally.is_volatile = True
+                    found = found if attempt else Verdict(AGAIN, detail=CROWDED)
             except LauncherDiedError:
                 self.counts["launcher_died"] += 1
                 found = Verdict(AGAIN, detail="the launcher of programs died")
@@ -252,7 +322,7 @@ class Runner:
                 return Verdict(FAULT, detail=str(error))
             if not (isinstance(found, Verdict) and found.name == AGAIN):
                 return found
-        return found._replace(name=FAULT)
+        return found._replace(name=found.at_last)
 
     def _case(self, kind: str, source: int, problem: Problem, case: Case, options: Options) -> Verdict:
         program, words = ("call", {"function": problem.function}) if problem.function else (kind, {})
@@ -281,7 +351,7 @@ class Runner:
             written: the program's output.
             verdict: the verdict to return if the output is right, with the program's CPU time.
         """
-        if self._checking <= 0:
+        if self._tally.checker_left <= 0:
             spent = f"the checker used up CODE_TIMEOUT ({self._budget:g} s) in the tests before it"
             return Verdict(UNSCORED, detail=spent)
         program = self._checkers.get(checker) or self._builder.build(
@@ -301,7 +371,7 @@ class Runner:
             process = Process(program.kind, [source, stdin, stdout, *rest], checking.SECONDS, checking.MEMORY)
             self._launcher.run([process], wall_limit(checking.SECONDS))
             ended, printed = judge(process, os.fstat(stdout).st_size), content(stdout)
-        self._checking -= ended.seconds
+        self._tally.checker_left -= ended.seconds
         if ended.name == AGAIN:
             return ended._replace(detail=f"the checker: {ended.detail}")
         accepted = None
@@ -318,8 +388,10 @@ class Runner:
 
         If the sandbox failed or the tests are invalid, yield only one verdict, `FAULT` or `UNSCORED`.
         """
-        suite = {"setup": problem.setup, "tests": problem.tests, "entry": problem.entry}
-        found = self._settled(lambda: self._pair(source, json.dumps(suite).encode(), options))
+        suite = json.dumps({"setup": problem.setup, "tests": problem.tests, "entry": problem.entry}).encode()
+        found = self._settled(lambda: self._check_suite(suite, options))
+        if found.name == PASSED:
+            found = self._settled(lambda: self._pair(source, suite, options))
         if isinstance(found, Verdict):
             yield from [found] * (1 if found.name in (FAULT, UNSCORED) else len(problem.tests))
             return
@@ -331,6 +403,29 @@ class Runner:
             else:
                 cut_off = ended.name != PASSED and at >= len(results.rstrip(b"0"))
                 yield Verdict(ended.name if cut_off else "the test failed", seconds)
+
+    def _check_suite(self, suite: bytes, options: Options) -> Verdict:
+        """Return whether test programs can be scored: `PASSED`, `UNSCORED` or `AGAIN`.
+
+        They are run without a program, once for all samples of a prompt. So no program can cause the result.
+        """
+        key = hashlib.sha256(f"{options.time_limit} {options.memory} ".encode() + suite).digest()
+        if (known := self._suites.get(key)) is not None:
+            return known
+        with closing(memory_file(suite)) as tests, closing(empty_file()) as report:
+            checker = Process("check", [tests, report], TESTER_SHARE * options.time_limit, 2 * options.memory)
+            self._launcher.run([checker], wall_limit(options.time_limit))
+            output = content(report)
+        ended = judge(checker, 0)
+        self.counts["cpu_ms"] += round(ended.seconds * 1000)
+        is_used, is_unscored, reason = output.partition(b"U")
+        if ended.name == AGAIN:
+            return ended
+        if ended.name in LIMITS and not is_used:
+            return Verdict(UNSCORED, detail=f"the tests exceed the {ended.name} without calling the program")
+        verdict = Verdict(UNSCORED if is_unscored else PASSED, detail=reason.decode("ascii", "replace"))
+        self._suites.put(key, verdict)
+        return verdict
 
     def _pair(self, source: int, suite: bytes, options: Options) -> Verdict | tuple[bytes, Verdict]:
         """Run all test programs in one process, the tester, and the policy's program in another, the candidate.
@@ -350,18 +445,20 @@ class Runner:
         if ended.name == AGAIN:
             return ended
         results, is_unscored, reason = output.partition(b"U")
-        has_called, results = b"c" in results, results.replace(b"c", b"")
         if is_unscored:
             return Verdict(UNSCORED, detail=reason.decode("ascii", "replace"))
         if tester.status != 0 and ended.name == PASSED:
             ended = judge(tester, 0)
-            if ended.name in LIMITS and not has_called:
-                return Verdict(UNSCORED, detail=f"the tests exceed the {ended.name} without calling the program")
             if ended.name == AGAIN:
                 return ended
-        if b"1" in results and not has_called:
-            return Verdict(UNSCORED, detail="the tests pass without calling the program")
         return results, ended
+
+
+def _passes(found: Verdict | Program | tuple[bytes, Verdict]) -> bool:
+    """Return whether a run passed all tests, or built a program."""
+    if isinstance(found, Verdict):
+        return found.name == PASSED
+    return isinstance(found, Program) or (found[1].name == PASSED and not found[0].strip(b"1"))
 
 
 def _returned(written: bytes, expected: Any, problem: Problem, options: Options) -> bool:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import signal
 from typing import NamedTuple
 
-from rewardstack_rules.code.launcher import KILLED, OUTPUT_BYTES, Process
+from rewardstack_rules.code.launcher import KILLED, OUTPUT_BYTES, SLACK_BYTES, Process
 
-SLACK_BYTES = 64 << 20
-"""Bytes of memory for the interpreter itself, in addition to the program's limit."""
-EXIT_COMPILE, EXIT_NO_FUNCTION = 65, 66
+EXIT_COMPILE, EXIT_NO_FUNCTION, EXIT_KILLED = 65, 66, 67
 PASSED, WRONG, FAULT, AGAIN, UNSCORED = "passed", "wrong answer", "fault", "again", "unscored"
 COMPILE_ERROR = "compile error"
 LIMITS = ("time limit", "memory limit", "output limit")
@@ -25,11 +23,13 @@ class Verdict(NamedTuple):
             succeed) and `UNSCORED` (the tests are invalid).
         seconds: CPU seconds; at least `wall_limit` if the program was asleep for too long.
         detail: the cause in words, for `FAULT`, `AGAIN`, `UNSCORED` and compile errors.
+        at_last: for `AGAIN`, the name if a run alone ends like that, too.
     """
 
     name: str
     seconds: float = 0.0
     detail: str = ""
+    at_last: str = FAULT
 
 
 def wall_limit(cpu: float) -> float:
@@ -60,9 +60,8 @@ def judge(process: Process, written: int) -> Verdict:
         # failed: the tester's report decides.
         return Verdict(PASSED, seconds)
     if process.status == KILLED:
-        if process.peak > process.memory / 2:
-            return Verdict("memory limit", seconds)
-        return Verdict(AGAIN, seconds, "the program's process was killed from outside")
+        at_last = "memory limit" if process.peak > process.memory / 2 else FAULT
+        return Verdict(AGAIN, seconds, "the program's process was killed from outside", at_last)
     if process.status == EXIT_COMPILE and process.program != "binary":
         return Verdict(COMPILE_ERROR, seconds)
     if process.status == EXIT_NO_FUNCTION and process.program != "binary":

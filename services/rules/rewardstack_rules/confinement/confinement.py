@@ -43,8 +43,8 @@ class Confinement:
         files: additional files and folders that the process can read, and write if `write` is allowed.
         only: files and folders that the process can read besides `files`, and execute if `programs` is allowed. None
             means system files and, only to read, installed Python code. A list also changes the allowed system calls:
-            the process can create pairs of stream sockets, which asyncio needs, but cannot set a timer or a limit by
-            which the kernel would kill it with SIGKILL.
+            the process can create pairs of stream sockets, which asyncio needs, but no shared memory, and cannot set a
+            timer or a limit by which the kernel would kill it with SIGKILL.
         without: names of system calls to refuse.
 
     Raises:
@@ -62,7 +62,7 @@ class Confinement:
         groups = [name for name in allow if name in GROUPS]
         calls = expand_groups(tuple(allow))
         if only is not None:
-            groups, calls = [*groups, "stream_pairs", "no_sigkill"], calls | {"socketpair"}
+            groups, calls = [*groups, "stream_pairs", "no_sigkill", "own_memory"], calls | {"socketpair"}
             without = {*without, *SELF_KILLING}
         self._filter = seccomp.Filter(seccomp.compile_filter(seccomp.machine(), groups, calls, without))
         self._has_network = "network" in groups

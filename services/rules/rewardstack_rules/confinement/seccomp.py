@@ -51,6 +51,9 @@ OPEN_FILE = (0x541B, 0x5421, 0x5450, 0x5451)
 PROGRAM_FD, AT_EMPTY_PATH = 3, 0x1000
 """The only file descriptor that `execveat` may run, and the flag by which it runs a descriptor instead of a path."""
 
+MAP_SHARED, MAP_ANONYMOUS = 0x01, 0x20
+"""Flags of mmap(2). Pages of memory that both create are not counted for a process that no longer maps them."""
+
 AF_UNIX, SOCK_STREAM, SOCK_TYPES = 1, 1, 0xF
 RLIMITS = tuple(range(1, 15))
 """All limits of setrlimit(2) except those that kill with SIGKILL: RLIMIT_CPU (0) and RLIMIT_RTTIME (15)."""
@@ -98,6 +101,7 @@ GROUP_CONDITIONS: dict[str, dict[str, Condition]] = {
             AnyOf((Argument(1, RLIMITS), Argument(2, (0,), is_high=True))),
         ),
     },
+    "own_memory": {"mmap": Argument(3, (0, MAP_SHARED, MAP_ANONYMOUS), MAP_SHARED | MAP_ANONYMOUS)},
     "programs": {"clone": Argument(0, (0,), CLONE_NEW)},
     "write": {
         "open": None,
@@ -106,7 +110,8 @@ GROUP_CONDITIONS: dict[str, dict[str, Condition]] = {
     },
 }
 """Conditions that replace those of `ARGUMENTS`, by group. asyncio needs `stream_pairs`. With `no_sigkill`, a process
-can read all its limits, but cannot set those by which the kernel would kill it with SIGKILL. 36 to 38 are commands of
+can read all its limits, but cannot set those by which the kernel would kill it with SIGKILL. With `own_memory`, all
+memory of a process is counted for it. 36 to 38 are commands of
 fcntl(2) that lock an open file description."""
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, NoReturn
 
 from rewardstack_rules.confinement.confinement import Confinement
@@ -26,7 +27,13 @@ SOCKET_FD = 3
 
 HINT = "a confined function cannot use the network, start programs, write files, or read files other than code"
 
-Entry = Callable[[dict[str, Any]], dict[str, Any]]
+Steps = Generator[dict[str, Any], None, dict[str, Any]]
+Entry = Callable[[dict[str, Any]], dict[str, Any] | Steps]
+"""Returns the result of a task, or a generator that yields how far the task is, and then returns the result.
+
+If the task is stopped after it has yielded something, another child may continue it: what was yielded last is then the
+field `progress` of the task.
+"""
 
 
 def become_child(
@@ -54,6 +61,16 @@ def become_child(
     os._exit(0)
 
 
+def _finish(steps: Steps, report: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Report what a generator yields, and return its result."""
+    while True:
+        try:
+            report(next(steps))
+        except StopIteration as end:
+            result: dict[str, Any] = end.value
+            return result
+
+
 def describe(error: BaseException) -> str:
     """Return an exception as one line: its type, the first line of its message, and its notes in parentheses."""
     try:
@@ -75,9 +92,12 @@ def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
     tasks.sendall(Frame(Kind.READY, os.getpid()).encode())
     for count in range(1, config.tasks_per_child + 1):
         task = receive(tasks, config.max_frame_bytes)
+        progress = b""
+        if task is not None and task.kind is Kind.PROGRESS:
+            progress, task = task.body, receive(tasks, config.max_frame_bytes)
         if task is None:
             return
-        body = _run(entry, task.body, config)
+        body = _run(entry, task.body, progress, partial(_report, tasks, task.id), config)
         growth = peak_bytes() - initial_peak
         if growth > discard_growth:
             os._exit(1)
@@ -87,10 +107,18 @@ def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
             return
 
 
-def _run(entry: Entry, body: bytes, config: IsolationConfig) -> bytes:
+def _report(tasks: socket.socket, ident: int, progress: dict[str, Any]) -> None:
+    tasks.sendall(Frame(Kind.PROGRESS, ident, dump(progress)).encode())
+
+
+def _run(
+    entry: Entry, body: bytes, progress: bytes, report: Callable[[dict[str, Any]], None], config: IsolationConfig
+) -> bytes:
     """Run one task, and return its result or its error as the body of a frame."""
     try:
-        result = entry(load(body))
+        result: Any = entry(load(body) | ({"progress": load(progress)} if progress else {}))
+        if isinstance(result, Generator):
+            result = _finish(result, report)
         if not isinstance(result, dict):
             raise TypeError(f"the function returned {type(result).__name__}, not dict")
         reply = dump(result)

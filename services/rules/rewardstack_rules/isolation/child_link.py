@@ -36,11 +36,14 @@ class Task:
         stop_if_slow: whether to stop the task once it counts as slow.
         tenant: owner of the task; only a shared child runs tasks of more than one tenant.
 
+    `progress` is the last that a child has reported of the task, from which another child can continue; empty for none.
     `child_died` means that a child has died during this task. The task is then run again by a second child, but not by
     a third.
     """
 
-    __slots__ = ("body", "child", "child_died", "dropped", "id", "reply", "seconds", "stop_if_slow", "tenant")
+    __slots__ = (
+        *("body", "child", "child_died", "dropped", "id", "progress", "reply", "seconds", "stop_if_slow", "tenant"),
+    )
 
     def __init__(
         self, ident: int, body: bytes, seconds: float, reply: Callable[[bytes], None], stop_if_slow: bool, tenant: bytes
@@ -51,6 +54,7 @@ class Task:
         self.reply = reply
         self.stop_if_slow = stop_if_slow
         self.tenant = tenant
+        self.progress = b""
         self.dropped = False
         self.child_died = False
         self.child: Child | None = None
@@ -116,6 +120,8 @@ class Child(FrameConnection):
         self._started, self._cpu_before = time.monotonic(), cpu_seconds(self._pid)
         if self.tenant is None and not self._shared:
             self.tenant, self.taken_at = task.tenant, self._started
+        if task.progress:
+            self.send(Frame(Kind.PROGRESS, task.id, task.progress))
         self.send(Frame(Kind.TASK, task.id, task.body, task.seconds))
 
     def elapsed(self) -> float:

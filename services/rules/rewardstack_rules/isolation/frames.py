@@ -28,6 +28,7 @@ class Kind(IntEnum):
     LAST = 5  # child to supervisor: a result, after which the child must be replaced
     READY = 6  # child to supervisor: the child accepts tasks; `id`: its process id
     QUICK_TASK = 7  # server process to supervisor: like TASK, but stop the task once it counts as slow
+    PROGRESS = 8  # child to supervisor: how far the task is; supervisor to child: how far the next TASK was
 
 
 class FrameError(Exception):

@@ -96,6 +96,13 @@ def cpu_seconds(pid: int) -> float:
     return 0.0
 
 
+def resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process; 0 if it has ended."""
+    with contextlib.suppress(OSError, IndexError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+    return 0
+
+
 def state(pid: int) -> str:
     """Return the state of a process as a letter (proc_pid_stat(5)); empty if there is no such process.
 

@@ -7,6 +7,9 @@ child in the fast pool. At most `slow` tasks run in the slow pool. If this pool 
 killed, and the task waits in the slow queue to start over. A task's timer runs only while the task has a child, so that
 other tasks cannot cause its timeout.
 
+A task that reports its progress gives its child's place to a waiting tenant once it has run for `STEP_SECONDS`, and
+continues later from what it reported last.
+
 A shared child (`IsolationConfig.shared`) takes the next task of the tenant whose turn it is. A child that is not shared
 runs only tasks of one tenant, the tenant of its first task. To serve another tenant, such a child is replaced by a new
 one, in two cases. If a waiting tenant has no child, an idle child is replaced immediately, and a child that has served
@@ -37,6 +40,9 @@ PAUSE_SECONDS = 0.05
 
 TURN_SECONDS = 0.05
 """Seconds for which a child serves its tenant while another tenant waits without a child."""
+
+STEP_SECONDS = 1.0
+"""Seconds for which a task that reports its progress runs, at least, while another tenant waits."""
 
 LINGER_SECONDS = 0.02
 """Seconds for which an idle child is kept for its tenant while another tenant could use one more child."""
@@ -72,7 +78,7 @@ class Scheduler:
         self._children: dict[int, Child] = {}
         self._idle: deque[Child] = deque()
         self._queue = TenantQueue()
-        self._slow_queue: deque[Task] = deque()
+        self._slow_queue = TenantQueue()
         self._round = self._failures = 0
         self._pause: asyncio.TimerHandle | None = None
         """The timer of the next round; None if there is no pause now."""
@@ -113,7 +119,7 @@ class Scheduler:
             "busy": sum(child.task is not None for child in children),
             "slow": sum(child.task is not None and child.pool is ChildPool.SLOW for child in children),
             "queued": sum(1 for _ in self._queue),
-            "slow_queued": sum(not task.dropped for task in self._slow_queue),
+            "slow_queued": sum(1 for _ in self._slow_queue),
             "killed_total": self.killed,
             "timeouts_total": self.timeouts,
             "recycled_total": self.recycled,
@@ -165,6 +171,8 @@ class Scheduler:
             self._free(child)
         elif child.task is None:
             self._retire(child)
+        elif frame.id == child.task.id and frame.kind is Kind.PROGRESS:
+            self._progress(child, child.task, frame.body)
         elif frame.id != child.task.id or frame.kind not in (Kind.RESULT, Kind.LAST):
             self._kill(child, KILLED)
         else:
@@ -191,7 +199,8 @@ class Scheduler:
             self._idle.append(child)
             self._dispatch()
             return
-        task = _next(self._slow_queue)
+        tenant = self._slow_queue.next_tenant(())
+        task = None if tenant is None else self._slow_queue.pop(tenant)
         if task is None:
             self._retire(child)
         else:
@@ -274,9 +283,20 @@ class Scheduler:
         else:
             if child.pool is ChildPool.FAST:
                 child.pool = ChildPool.SLOW
+                self._slow_queue.count_turn(task.tenant)
                 self._zygote.renice(child.id)
                 self._fill()
             child.alarm = self._loop.call_later(left, self._on_timer, child, task)
+
+    def _progress(self, child: Child, task: Task, progress: bytes) -> None:
+        """Note how far a task is. If another tenant waits for a place, stop the task; it continues later."""
+        task.progress = progress
+        others = sum(tenant != task.tenant for tenant in self._queue.waiting())
+        free = sum(one.pool is ChildPool.FAST and one.task is None for one in self._children.values())
+        if child.pool is ChildPool.FAST and others > free and child.elapsed() >= STEP_SECONDS:
+            self.switched += 1
+            self._requeue(child, task, slow=False)
+            self._retire(child)
 
     def _requeue(self, child: Child, task: Task, slow: bool) -> None:
         """Detach a task from its child, and queue it to start over with its remaining seconds."""
@@ -304,7 +324,8 @@ class Scheduler:
             self._spawn(ChildPool.FAST)
         starting = sum(child.pool is ChildPool.SLOW and child.task is None for child in self._children.values())
         free = self._config.slow - self._count(ChildPool.SLOW)
-        for _ in range(min(free, len(self._slow_queue) - starting)):
+        waiting = sum(1 for _ in self._slow_queue)
+        for _ in range(min(free, waiting - starting)):
             self._spawn(ChildPool.SLOW)
 
     def _spawn(self, pool: ChildPool) -> None:
@@ -377,12 +398,3 @@ class Scheduler:
             self._fill()
         else:
             self.start()
-
-
-def _next(queue: deque[Task]) -> Task | None:
-    """Return the next task that was not dropped; None if there is none."""
-    while queue:
-        task = queue.popleft()
-        if not task.dropped:
-            return task
-    return None

@@ -11,11 +11,15 @@ from rewardstack_rules.isolation.child_link import Task
 class TenantQueue:
     """Waiting tasks by tenant; first in, first out for each tenant.
 
-    When a task is popped, its tenant moves to the end of the tenants' order. Dropped tasks are skipped.
+    The next turn is that of the tenant that had its last turn the longest time ago. So a tenant that comes when others
+    have many tasks is next. Dropped tasks are skipped.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[bytes, deque[Task]] = {}
+        self._turns: dict[bytes, int] = {}
+        """Number of the last turn of each tenant."""
+        self._count = 0
 
     def __iter__(self) -> Iterator[Task]:
         return (task for tasks in self._waiting.values() for task in tasks if not task.dropped)
@@ -36,8 +40,14 @@ class TenantQueue:
             if not task.dropped:
                 if tasks:
                     self._waiting[tenant] = tasks
+                self.count_turn(tenant)
                 return task
         return None
+
+    def count_turn(self, tenant: bytes) -> None:
+        """Note that a tenant has got a place; `pop` does so itself."""
+        self._count += 1
+        self._turns[tenant] = self._count
 
     def waiting(self) -> list[bytes]:
         """Return the tenants that have a waiting task, in the order of their turns."""
@@ -46,7 +56,7 @@ class TenantQueue:
                 tasks.popleft()
             if not tasks:
                 del self._waiting[tenant]
-        return [*self._waiting]
+        return sorted(self._waiting, key=lambda tenant: self._turns.get(tenant, 0))
 
     def next_tenant(self, served: Collection[bytes | None]) -> bytes | None:
         """Return the tenant whose turn it is; None if no task waits.

@@ -9,6 +9,7 @@
 | scoring a sample raises, or the sample cannot be read | the sample is `failed`; the others are scored |
 | a sample may wait for a model or a program | scored in a free background thread, else sent to `MODEL_QUEUE` |
 | the job is canceled, or another worker has the chunk | dropped |
+| scoring has taken `TURN_SECONDS`, and another tenant's chunk waits | released with the scores so far, and sent again |
 | the worker dies | another worker starts the chunk; after `MAX_DEATHS` deaths its samples are `failed` |
 """
 
@@ -22,7 +23,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from rewardstack.cause import Cause
-from rewardstack.core.groups import split_in_half
+from rewardstack.core.groups import GroupOf, split_in_half
 from rewardstack.core.wire import Record, score_record
 from rewardstack.errors import BudgetError, ConfigError
 from rewardstack.score import Request, Score
@@ -39,6 +40,11 @@ from rewardstack_rules.settings import Settings
 
 MAX_DEATHS = 5
 """Number of workers that may die during a chunk before its samples are `failed`."""
+FIRST_BATCH = 16
+"""Number of samples that are scored first. If they take less than `TURN_SECONDS`, twice as many are next; if they take
+more than twice as long, half as many."""
+TURN_SECONDS = 5.0
+"""Seconds after which a chunk makes room for one of another tenant, between two batches of samples."""
 FIRST_DELAY, DELAY_FACTOR, MAX_DELAY = 5.0, 4.0, 300.0
 """Seconds before the first retry, the factor by which each later delay grows, and the longest delay in seconds."""
 QUEUE_RETRIES = 30
@@ -107,31 +113,74 @@ def _work(context: WorkerContext, chunk: Chunk) -> None:
         except AbandonedError:
             _log_outcome(chunk, (), "dropped", time.monotonic() - started)
             return
-        failed = [at for at in chunk.pending if replies[at]["status"] == "failed"]
-        if failed and not over_budget and chunk.postponements < context.retries and chunk.deaths < MAX_DEATHS:
+        done = {at: reply for at, reply in replies.items() if reply["status"] != "failed"}
+        has_failed = any(at in replies and at not in done for at in chunk.pending)
+        if len(replies) < len(chunk.samples):
+            outcome = "released"
+            context.ledger.release(chunk, done)
+            context.delivery.send([(chunk.keys.job_id, chunk.number)])
+        elif has_failed and not over_budget and chunk.postponements < context.retries and chunk.deaths < MAX_DEATHS:
             outcome = "postponed"
-            done = {at: reply for at, reply in enumerate(replies) if reply["status"] != "failed"}
             context.ledger.postpone(chunk, _delay(chunk.postponements), done)
         else:
-            outcome = context.ledger.commit(chunk, replies)
-    _log_outcome(chunk, replies, outcome, time.monotonic() - started)
+            outcome = context.ledger.commit(chunk, [replies[at] for at in range(len(chunk.samples))])
+    _log_outcome(chunk, [*replies.values()], outcome, time.monotonic() - started)
 
 
-def _replies(context: WorkerContext, chunk: Chunk, is_wanted: IsWanted) -> tuple[list[Record], bool]:
-    """Return a reply (a score as JSON) for each sample of the chunk, and whether the budget for models is used up."""
-    requests, over_budget = list(chunk.pending.values()), False
+def _replies(context: WorkerContext, chunk: Chunk, is_wanted: IsWanted) -> tuple[dict[int, Record], bool]:
+    """Score the samples of a chunk.
+
+    Returns:
+        A reply (a score as JSON) for each sample, by position in the chunk, and whether the budget for models is used
+        up. If another tenant's turn has come, some replies are missing.
+    """
+    over_budget = False
     try:
         if chunk.deaths >= MAX_DEATHS:
             why = f"{chunk.deaths} workers ended while they scored this sample's chunk"
             fault = Score.failed(why, cause=Cause.WORKERS_ENDED)
-            scores = [fault] * len(requests)
+            scores = dict.fromkeys(chunk.pending, fault)
         else:
-            scores, over_budget = _score(context.evaluator, requests, chunk.keys.tenant, is_wanted)
+            scores, over_budget = _score_in_batches(context, chunk, is_wanted)
     except SystemExit:
         context.ledger.release(chunk)
         raise
-    found = {**chunk.known_replies, **dict(zip(chunk.pending, map(score_record, scores), strict=True))}
-    return [found[at] for at in range(len(chunk.samples))], over_budget
+    return {**chunk.known_replies, **{at: score_record(score) for at, score in scores.items()}}, over_budget
+
+
+def _score_in_batches(context: WorkerContext, chunk: Chunk, is_wanted: IsWanted) -> tuple[dict[int, Score], bool]:
+    """Return the scores by position in the chunk, and whether the budget for models is used up.
+
+    Stop after a batch if `TURN_SECONDS` have passed and a chunk of another tenant waits.
+    """
+    scores: dict[int, Score] = {}
+    over_budget, size, started = False, FIRST_BATCH, time.monotonic()
+    left = [*chunk.pending.items()]
+    while left:
+        end = _end_of_batch([request for _, request in left], size, context.evaluator.group_of)
+        batch, left = left[:end], left[end:]
+        begun = time.monotonic()
+        found, is_over = _score(context.evaluator, [request for _, request in batch], chunk.keys.tenant, is_wanted)
+        scores.update(zip((at for at, _ in batch), found, strict=True))
+        over_budget = over_budget or is_over
+        now = time.monotonic()
+        if now - begun < TURN_SECONDS:
+            size *= 2
+        elif now - begun > 2 * TURN_SECONDS:
+            size = max(1, size // 2)
+        if left and now - started > TURN_SECONDS and context.delivery.others_wait(chunk.keys.tenant):
+            break
+    return scores, over_budget
+
+
+def _end_of_batch(requests: Sequence[Request], size: int, group_of: GroupOf[Request]) -> int:
+    """Return the length of the shortest batch with at least `size` samples, or all, that divides no group."""
+    end = min(size, len(requests))
+    while (
+        end < len(requests) and (group := group_of(requests[end])) is not None and group == group_of(requests[end - 1])
+    ):
+        end += 1
+    return end
 
 
 def _score(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from itertools import islice
 from typing import Any
 
+from redis.exceptions import RedisError
 from rq import Queue
 from rq.job import Job
 from rq.serializers import JSONSerializer
 from rq.utils import str_to_date
 
 from rewardstack.errors import ConfigError
+from rewardstack_rules.jobs.keys import LAST_TURN, OPEN, TURNS
 from rewardstack_rules.jobs.link import RedisClient
+from rewardstack_rules.jobs.scripts import TURN
 
 QUEUE = "rewardstack"
 """Queue to which every chunk is sent first."""
@@ -59,6 +63,28 @@ class ChunkJob(Job):
         self._success_callback_name = self._failure_callback_name = self._stopped_callback_name = None
 
 
+class FairQueue(Queue):
+    """A queue out of which tenants take turns."""
+
+    @classmethod
+    def lpop(cls, queue_keys: Sequence[str], timeout: int | None, connection: Any = None) -> Any:
+        """Return the key of the first queue that has an entry, and the next entry; wait if there is none."""
+        for key in queue_keys:
+            if entry := _turn(connection, key, "take"):
+                return key, entry
+        return super().lpop(queue_keys, timeout, connection)
+
+    @classmethod
+    def lmove(cls, connection: Any, queue_key: str, timeout: int | None) -> Any:
+        """Do the same for a single queue."""
+        return cls.lpop([queue_key], timeout, connection)
+
+
+def _turn(connection: Any, queue_key: str, what: str) -> bytes:
+    found: bytes = connection.register_script(TURN)([queue_key, OPEN, TURNS, LAST_TURN], [what])
+    return found
+
+
 class Delivery:
     """Sends chunks to `QUEUE` and `MODEL_QUEUE`, and reads both queues.
 
@@ -81,6 +107,12 @@ class Delivery:
     def send_to_model_queue(self, chunk: ChunkId) -> None:
         """Put a chunk into `MODEL_QUEUE`, from which the next worker with a free thread for such chunks takes it."""
         self.queues[1].enqueue_many([self._entry(*chunk)])
+
+    def others_wait(self, tenant: str) -> bool:
+        """Return whether a chunk of another tenant is queued; False if the queue does not answer."""
+        with suppress(RedisError):
+            return any(_turn(queue.connection, queue.key, f"except {tenant}") for queue in self.queues)
+        return False
 
     def count(self) -> int:
         """Return the number of queued chunks."""

@@ -104,11 +104,16 @@ class Ledger:
 
     def postpone(self, chunk: Chunk, delay: float, done: Mapping[int, Record]) -> None:
         """Postpone a chunk by `delay` seconds. The next attempt scores only samples that are not in `done`."""
-        self._call(self._postpone, chunk, chunk.holder, delay, pack_partial(done))
+        self._call(self._postpone, chunk, chunk.holder, delay, pack_partial(done), 1)
 
-    def release(self, chunk: Chunk) -> None:
-        """Release a chunk without counting the attempt. If it is not in the queue, the next sweep puts it there."""
-        self._call(self._postpone, chunk, chunk.holder, 0, "")
+    def release(self, chunk: Chunk, done: Mapping[int, Record] | None = None) -> None:
+        """Release a chunk without counting the attempt. If it is not in the queue, the next sweep puts it there.
+
+        Args:
+            chunk: a chunk that this worker holds.
+            done: the replies so far, by position in the chunk; None if there is nothing new.
+        """
+        self._call(self._postpone, chunk, chunk.holder, 0, pack_partial(done) if done else "", 0)
 
     def commit(self, chunk: Chunk, replies: Sequence[Record]) -> str:
         """Commit `replies` as the result of a chunk.

@@ -157,20 +157,19 @@ return 1
 POSTPONE = (
     FINISHING
     + """
-local n, holder, delay, kept = unpack(ARGV, 2)
+local n, holder, delay, kept, is_attempt = unpack(ARGV, 2)
 if not is_open() or redis.call('HGET', tries, n .. ':holder') ~= holder then return 0 end
 redis.call('HDEL', tries, n .. ':holder', n .. ':until')
-if kept == '' then redis.call('HINCRBY', tries, n, -1)
-else
-  redis.call('HINCRBY', tries, n .. ':postponed', 1)
-  redis.call('HSET', partial, n, kept)
-end
+if is_attempt == '1' then redis.call('HINCRBY', tries, n .. ':postponed', 1)
+else redis.call('HINCRBY', tries, n, -1) end
+if kept ~= '' then redis.call('HSET', partial, n, kept) end
 redis.call('ZADD', due, at(delay), n)
 return 1
 """
 )
-"""Release a chunk, set the time at which it is due again, and store its partial result. If the partial result is empty,
-the attempt does not count. Return 0, and do nothing, if the worker does not hold the lease, or if the job has ended."""
+"""Release a chunk, set the time at which it is due again, and store its partial result, unless that is empty. If
+`is_attempt` is not 1, the attempt does not count. Return 0, and do nothing, if the worker does not hold the lease, or
+if the job has ended."""
 
 COMMIT = (
     FINISHING
@@ -235,6 +234,31 @@ if is_open() and redis.call('HEXISTS', meta, 'confirmed') == 0 then close('cance
 )
 """Cancel a job that could not be confirmed to be on disk, unless another request with its idempotency key has confirmed
 it."""
+
+TURN = """
+local queue, open, turns, last = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local but, owners, first, best = ARGV[1], {}, nil, nil
+for _, entry in ipairs(redis.call('LRANGE', queue, 0, -1)) do
+  local job = string.match(entry, '^([^-]*)-') or ''
+  local tenant = owners[job]
+  if tenant == nil then
+    tenant = redis.call('HGET', open, job) or ''
+    owners[job] = tenant
+    local turn = tonumber(redis.call('HGET', turns, tenant)) or 0
+    if (but == 'take' or 'except ' .. tenant ~= but) and (best == nil or turn < best[1]) then
+      first, best = entry, {turn, tenant}
+    end
+  end
+end
+if first and but == 'take' then
+  redis.call('LREM', queue, 1, first)
+  redis.call('HSET', turns, best[2], redis.call('INCR', last))
+  redis.call('EXPIRE', turns, 86400)
+end
+return first or ''
+"""
+"""Take the next entry out of a queue of RQ: the first of the tenant that had its last turn the longest time ago. Return
+its id, or an empty string if there is none. With `except TENANT` in place of `take`, only look, for another tenant."""
 
 CANCEL = FINISHING + "if is_open() then close('canceled') return 1 end return 0"
 """Cancel a job, so that no more chunks are started or committed. Return 0 if it has already ended."""

@@ -28,7 +28,7 @@ from rewardstack.core.descriptors import raise_open_file_limit
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack_rules.jobs.chunk import QUEUE_RETRIES, worker_context
-from rewardstack_rules.jobs.delivery import MODEL_QUEUE, QUEUE, ChunkJob
+from rewardstack_rules.jobs.delivery import MODEL_QUEUE, QUEUE, ChunkJob, FairQueue
 from rewardstack_rules.jobs.link import connect, first_line
 from rewardstack_rules.jobs.sweeper import Sweeper
 from rewardstack_rules.logs import LOGGING
@@ -51,7 +51,7 @@ NO_CAPACITY_SECONDS = 1
 log = logging.getLogger("rewardstack_rules.jobs")
 
 
-class Queues(Queue):
+class Queues(FairQueue):
     """A queue of a worker. A worker without a free background thread does not read `MODEL_QUEUE`."""
 
     @classmethod

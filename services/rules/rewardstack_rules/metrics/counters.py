@@ -33,6 +33,11 @@ SECONDS = Histogram(
 IN_PROGRESS = Gauge(
     "rewardstack_requests_in_progress", "Requests that are being answered.", multiprocess_mode="livesum"
 )
+LONGEST_STRETCH = Gauge(
+    "rewardstack_event_loop_longest_stretch_seconds",
+    "Longest time, since its start, for which a process that scores has handled no other sample.",
+    multiprocess_mode="livemax",
+)
 SAMPLES = Counter("rewardstack_samples_total", "Samples scored, by route and status.", ["route", "status"])
 CACHE_HITS = Counter("rewardstack_cache_hits_total", "Samples whose score was read from the cache.", ["route"])
 MODEL_REQUESTS = Counter(
@@ -152,6 +157,11 @@ def count_cache_write_errors(values: int) -> None:
 def count_rejected_cache_values(values: int) -> None:
     """Count values from the result cache that were rejected."""
     CACHE_REFUSED.inc(values)
+
+
+def count_stretch(seconds: float) -> None:
+    """Note the longest time for which the event loop has handled no other sample."""
+    LONGEST_STRETCH.set(seconds)
 
 
 def count_comparisons(by: Iterable[str]) -> None:

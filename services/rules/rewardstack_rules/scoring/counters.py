@@ -27,6 +27,9 @@ class Counters(Protocol):
     def count_rejected_cache_values(self, values: int) -> None:
         """Count values from the result cache that were rejected."""
 
+    def count_stretch(self, seconds: float) -> None:
+        """Note the longest time for which the event loop has handled no other sample."""
+
     def count_comparisons(self, by: Iterable[str]) -> None:
         """Count comparisons of math answers.
 
@@ -47,7 +50,7 @@ class _NoCounters:
     """Counts nothing."""
 
     count_scores = count_rewards = count_usage = count_cache_write_errors = staticmethod(_ignore)
-    count_rejected_cache_values = count_comparisons = count_code = staticmethod(_ignore)
+    count_rejected_cache_values = count_stretch = count_comparisons = count_code = staticmethod(_ignore)
 
 
 NO_COUNTERS: Counters = _NoCounters()

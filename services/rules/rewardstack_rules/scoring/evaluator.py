@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from rewardstack.cache.store import ResultCache
 from rewardstack.cause import Cause
 from rewardstack.client import group_of, route_table
-from rewardstack.core.event_loop import loop_thread, run, run_with_timeout
+from rewardstack.core.event_loop import loop_thread, report_stretches, run, run_with_timeout
 from rewardstack.core.misspellings import MAX_LENGTH, MAX_NAMES, did_you_mean
 from rewardstack.core.sample_log import sample_log
 from rewardstack.core.steps import Explanation, Trace
@@ -80,6 +80,7 @@ class Evaluator:
         self._registry = registry
         self._own_fields = {name for rule in registry for name in rule.fields}.difference(KNOWN_FIELDS)
         self._counters = counters
+        report_stretches(counters.count_stretch)
         self._rules = LocalRules(settings, registry, counters)
         self.client_settings = ClientSettings.from_env()
         self._routes = route_table(self.client_settings)

@@ -6,8 +6,9 @@ empty if the launcher runs programs.
 
 The launcher never reads a program or a test: the forked processes read and write through descriptors. Messages on the
 socket are JSON. The runner sends `[id, program, limits, options]` with descriptors to start a process, `["kill", id]`
-to kill it, and `["pid", id]` to ask for its process id. At its start, the launcher sends `["ready", version, folder]`
-(`folder` is the compiler's folder, which the runner removes) or `["broken", why]`. Later, it sends `[id, "exit",
+to kill it, and `["pid", id]` to ask for its process id. At its start, the launcher sends `["ready", folder,
+is_shared]` or `["broken", why]`. `folder` is the compiler's folder, which the runner removes; `is_shared` says whether
+processes of others count toward the limit of threads. Later, it sends `[id, "exit",
 status, CPU seconds, peak bytes]`, `[id, "pid", pid]`, and `[id, "fault", why]` if a process could not be forked or
 confined.
 """
@@ -35,6 +36,9 @@ from typing import Any, NoReturn
 OLDEST = (3, 10)
 FOLDER = Path(__file__).parents[2]
 NOBODY = 65534
+OWN_USERS = 0x70000000
+"""The user id of a launcher of root is this number plus its process id: nobody else has it, and so nobody else's
+processes count toward the limit of its programs' threads."""
 MESSAGE_BYTES = 4096
 MAX_DESCRIPTORS = 6
 FIRST = 3
@@ -43,7 +47,7 @@ OPEN_FILES = 64
 NICE = 5
 READABLE = (
     *("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/usr/share/zoneinfo"),
-    *("/etc/localtime", "/etc/ld.so.cache", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"),
+    *("/etc/localtime", "/etc/ld.so.cache", "/dev/null", "/dev/full", "/dev/random", "/dev/urandom"),
 )
 """Files and folders that programs may read, in addition to those of the interpreter."""
 TOOLS = (
@@ -98,6 +102,7 @@ class Launcher:
             "call": programs.call,
             "serve": programs.serve,
             "test": tester.test,
+            "check": tester.check,
             "binary": programs.binary,
             "build": programs.build,
         }
@@ -197,13 +202,16 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _make_folder() -> str:
-    """Return a new folder for a compiler's files; remove old folders, which killed runners have left."""
-    folder = Path(tempfile.gettempdir())
-    for old in folder.glob(f"{PREFIX}*"):
+def _remove_old_folders() -> None:
+    """Remove old folders of compilers, which killed runners have left."""
+    for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             if old.lstat().st_mtime < time.time() - STALE_SECONDS:
                 shutil.rmtree(old, ignore_errors=True)
+
+
+def _make_folder() -> str:
+    """Return a new folder for a compiler's files."""
     made = tempfile.mkdtemp(prefix=PREFIX)
     if os.getuid() != os.geteuid():  # a compiler runs as the real user
         os.chmod(made, 0o770)
@@ -228,25 +236,34 @@ def _confinements(compiler: str, folder: str) -> list[Any]:
     return [Confinement(("programs", "write"), (folder, os.devnull), only=only, without=NOT_FOR_COMPILERS)] * 2
 
 
-def _give_up_root() -> None:
-    """Switch from root to `nobody`, because the limit of threads does not apply to root.
+def _give_up_root() -> bool:
+    """Switch from root to a user of this process alone, because the limit of threads does not apply to root.
 
-    If `nobody` cannot read the interpreter, the effective user stays root, and the process keeps root's file access.
+    If other users cannot read the interpreter, the effective user stays root, and the process keeps root's file access.
+
+    Returns:
+        Whether processes of others have the same user: this process is not root's, or root of a user namespace without
+        so many users, in which it becomes `nobody`.
     """
     if os.getuid() != 0:
-        return
+        return True
+    own = OWN_USERS + os.getpid()
     with contextlib.suppress(OSError):
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY if _nobody_can_read() else 0, 0)
+        for user in (own, NOBODY):
+            with contextlib.suppress(OSError):
+                os.setresuid(user, user if _can_read(user) else 0, 0)
+                break
         os.setresuid(-1, -1, os.geteuid())
+    return os.getuid() != own
 
 
-def _nobody_can_read() -> bool:
+def _can_read(user: int) -> bool:
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(BaseException):
-            os.setresuid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(user, user, user)
             for folder in filter(os.path.isdir, sys.path):
                 os.listdir(folder)
             open(os.__file__, "rb").close()
@@ -255,8 +272,12 @@ def _nobody_can_read() -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-def _confined_launcher(control: socket.socket, parent: int, boundary: str, compiler: str) -> tuple[Launcher, str]:
-    """Confine this process; return its launcher and the compiler's folder. Raise OSError if it cannot be confined."""
+def _confined_launcher(control: socket.socket, parent: int, boundary: str, compiler: str) -> tuple[Launcher, str, bool]:
+    """Confine this process; raise OSError if it cannot be confined.
+
+    Returns:
+        Its launcher, the compiler's folder, and whether processes of others count toward the limit of threads.
+    """
     if sys.version_info < OLDEST:
         raise OSError(f"CODE_PYTHON is Python {sys.version.split()[0]}; set it to a Python of version 3.10 or later")
     # Import everything now: later this process may be unable to read its code.
@@ -271,7 +292,8 @@ def _confined_launcher(control: socket.socket, parent: int, boundary: str, compi
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
     os.nice(max(0, NICE - os.nice(0)))
-    _give_up_root()
+    _remove_old_folders()
+    is_shared = _give_up_root()
     folder = _make_folder() if compiler else ""
     confinement, executing = _confinements(compiler, folder)
     launcher = Launcher(control, confinement, executing)
@@ -284,7 +306,7 @@ def _confined_launcher(control: socket.socket, parent: int, boundary: str, compi
     hide_memory()
     confinement.limit_files()
     confinement.check()
-    return launcher, folder
+    return launcher, folder, is_shared
 
 
 def main() -> None:
@@ -292,7 +314,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     _import_ours()
     try:
-        launcher, folder = _confined_launcher(control, int(sys.argv[2]), *sys.argv[3:5])
+        launcher, folder, is_shared = _confined_launcher(control, int(sys.argv[2]), *sys.argv[3:5])
     except Exception as error:  # the runner reports it
         control.send(json.dumps(["broken", str(error)]).encode())
         raise SystemExit(1) from error
@@ -300,7 +322,7 @@ def main() -> None:
     gc.collect()
     gc.disable()
     gc.freeze()
-    control.send(json.dumps(["ready", sys.version, folder]).encode())
+    control.send(json.dumps(["ready", folder, is_shared]).encode())
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         launcher.serve()
 

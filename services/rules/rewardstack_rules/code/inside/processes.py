@@ -22,8 +22,9 @@ FIXED = {
 STACK_BYTES = 128 << 20
 ADDRESS_SPACE = 1 << 30
 """Bytes of address space in addition to a program's memory limit: libraries reserve space that they never touch."""
-MORE_TASKS = 1024
-"""Number of processes and threads that are allowed in addition to those on the machine when a program starts."""
+MAX_TASKS = 1024
+"""Number of threads that a program may have. If processes of others count toward the limit, it is raised by the number
+of those on the machine when the program starts."""
 TICK = 0.1
 """Seconds between two checks of a running process."""
 
@@ -57,12 +58,46 @@ def address_space() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
-def allowed_tasks() -> int:
-    """Return the limit of processes and threads for a program that starts now."""
+def allowed_tasks(*, is_shared: bool = True) -> int:
+    """Return the limit of processes and threads for a program that starts now.
+
+    Args:
+        is_shared: whether processes of others count toward it.
+    """
+    if not is_shared:
+        return MAX_TASKS
     try:
-        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2]) + MORE_TASKS
+        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2]) + MAX_TASKS
     except (OSError, ValueError, IndexError):
         return 1 << 16
+
+
+class TaskCounter:
+    """Counts the processes and threads that have been started on the machine, or in the container, since its creation.
+
+    The kernel numbers them in order, so no program can change the count.
+    """
+
+    def __init__(self) -> None:
+        self._first = _last_task()
+
+    def has_filled_limit(self) -> bool:
+        """Return whether there were enough of them to exceed a limit of `allowed_tasks` that others share."""
+        return (_last_task() - self._first) % _max_tasks() >= MAX_TASKS
+
+
+def _last_task() -> int:
+    try:
+        return int(Path("/proc/loadavg").read_text().split()[4])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _max_tasks() -> int:
+    try:
+        return int(Path("/proc/sys/kernel/pid_max").read_text())
+    except (OSError, ValueError):
+        return 1 << 22
 
 
 def is_runnable(pid: int) -> bool:

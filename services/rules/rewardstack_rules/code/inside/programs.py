@@ -24,7 +24,9 @@ from typing import Any, NoReturn
 from rewardstack_rules.code.inside.values import MODULES, Channel, decode, encode
 
 FILE = "main.py"
-EXIT_ERROR, EXIT_COMPILE, EXIT_NO_FUNCTION = 1, 65, 66
+EXIT_ERROR, EXIT_COMPILE, EXIT_NO_FUNCTION, EXIT_KILLED = 1, 65, 66, 67
+KILLED_BY_SHELL = {128 + number for number in (signal.SIGKILL, signal.SIGTERM)}
+"""Exit statuses of a shell whose last command was killed."""
 RECURSION_LIMIT = 50_000
 """Python's recursion limit for programs; LiveCodeBench sets the same."""
 MESSAGE_CHARACTERS = 200
@@ -193,6 +195,9 @@ def build(fds: list[int], options: Names) -> NoReturn:
         fds: descriptors of the source, and of files for the compiler's messages and for the executable.
         options: `source`, the name of the source file, and `command`, the compiler with its arguments, which makes
             the executable `main`.
+
+    The exit status is `EXIT_KILLED` if the compiler was killed. It is a GCC's own, or that of its last process
+    (`languages.REPORT_SIGNALS`), so no source can cause it by a message.
     """
     source, messages, executable = read(fds[0]), fds[1], fds[2]
     try:
@@ -201,8 +206,9 @@ def build(fds: list[int], options: Names) -> NoReturn:
         streams = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
         streams += [(os.POSIX_SPAWN_DUP2, messages, number) for number in (1, 2)]  # type: ignore[misc]
         compiler = os.posix_spawn(options["command"][0], options["command"], os.environ, file_actions=streams)
-        if os.waitpid(compiler, 0)[1] != 0:
-            os._exit(EXIT_COMPILE)
+        ended = os.waitstatus_to_exitcode(os.waitpid(compiler, 0)[1])
+        if ended != 0:
+            os._exit(EXIT_KILLED if (128 - ended if ended < 0 else ended) in KILLED_BY_SHELL else EXIT_COMPILE)
         with open("main", "rb") as file, open(executable, "wb") as copy:
             shutil.copyfileobj(file, copy)
         os._exit(0)

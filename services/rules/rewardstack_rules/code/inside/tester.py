@@ -1,8 +1,9 @@
 """Code of a tester's process: run test programs, and forward their calls to the candidate's process.
 
 The candidate is the policy's program. Expected values, comparisons and results stay in the tester, which writes a
-report with one byte for each test: `1` if the test passes, else `0`. A `c` marks the first call to the candidate. If
-the tests are invalid, the report ends with `U` and a reason.
+report with one byte for each test: `1` if the test passes, else `0`. If the tests are invalid, the report ends with `U`
+and a reason. Whether they are is decided by `check`, without a candidate: in a run with one, whatever goes wrong is the
+candidate's fault, because it may have caused it.
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ KNOWN = {*vars(builtins), *NAMES}
 MUTABLE = (list, dict, set, bytearray, deque)
 REASON_CHARACTERS = 200
 REMEDY = "write functions test_... without parameters"
+MAX_STUB_USES = 1000
+"""Maximum number of operations on stubs; more may be a loop that no stub ends."""
+STUB_RESULTS = {"len": 0, "iter": (), "str": "", "repr": "", "bool": True, "int": 0, "float": 0.0, "isinstance": True}
+"""Results of operations on stubs that need a plain value."""
 RETURNS_EARLY = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 """Flags of coroutines and generators: calling one returns before its code runs."""
 
@@ -58,28 +63,96 @@ def test(fds: list[int], options: dict[str, Any]) -> NoReturn:
             candidate.
         options: unused.
     """
-    suite = json.loads(read(fds[0]))
-    report = Report(fds[1])
-    programs = [suite["setup"], *suite["tests"]]
-    try:
-        codes = [compile(program, f"{NAME}.py", "exec", dont_inherit=True) for program in programs]
-        used = UsedNames(programs, suite["entry"])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        report.unscored("the tests are not a Python program")
+    suite = Suite(fds)
+    names = Session(Channel(fds[2])).names(suite.used)
+    for error in suite.run(names):
+        suite.report.result(error is None)
+    os._exit(0)
+
+
+def check(fds: list[int], options: dict[str, Any]) -> NoReturn:
+    """Find out whether a suite can be scored, write the report, and end the process.
+
+    The suite is run twice: against nothing, and against stubs in place of what it tests. A `c` in the report marks the
+    first use of a stub.
+
+    Args:
+        fds: descriptors of the suite, as for `test`, and of the report.
+        options: unused.
+    """
+    suite = Suite(fds)
+    used, report = suite.used, suite.report
     if used.tested <= KNOWN and len(used.tested) > 1:
         found = ", ".join(sorted(used.tested))
         report.unscored(f"the tests do not say which of these names they test, so `entry_point` has to: {found}")
-    names = Session(Channel(fds[2]), report).names(used)
-    entry = {name: names[name] for name in {used.entry} & names.keys()}
-    lift_limits()
-    if not _holds(used, report, exec, codes[0], names):
-        report.result(False)  # every test fails
-        os._exit(0)
-    names.pop(used.entry, None)  # the setup may define it, too, as HumanEval's prompt does
-    names.update(entry)
-    for code in codes[1:]:
-        report.result(_holds(used, report, _run, code, names, used, report))
+    without = _errors_without_program(suite, {})
+    session = StubSession(report)
+    with_stubs = _errors_without_program(suite, session.names(used))
+    if all(error is None for error in without) or (not session.is_used and None in with_stubs):
+        report.unscored("the tests pass without calling the program")
     os._exit(0)
+
+
+def _errors_without_program(suite: Suite, names: dict[str, Any]) -> list[BaseException | None]:
+    """Run a suite; return what ended each test. If the cause is a fault of the tests, end the process."""
+    ended = []
+    for error in suite.run(names):
+        if reason := _fault_of_tests(suite.used, error):
+            suite.report.unscored(reason)
+        ended.append(error)
+    return ended
+
+
+def _fault_of_tests(used: UsedNames, error: BaseException | None) -> str:
+    """Return why tests that end with an error, without a program, can never pass; empty if this is not known."""
+    if isinstance(error, ImportError) and error.name != SOLUTION:
+        return f"the tests: {error}"
+    if isinstance(error, NameError) and error.name in used.missing:
+        return f"the tests use `{error.name}`, which they do not define; define it in `test_setup_code`"
+    return ""
+
+
+class Suite:
+    """Test programs, and the report on them.
+
+    Args:
+        fds: descriptors of the suite (JSON of `setup`, `tests` and `entry`), and of the report.
+    """
+
+    def __init__(self, fds: list[int]) -> None:
+        suite = json.loads(read(fds[0]))
+        self.report = Report(fds[1])
+        programs = [suite["setup"], *suite["tests"]]
+        try:
+            self._codes = [compile(program, f"{NAME}.py", "exec", dont_inherit=True) for program in programs]
+            self.used = UsedNames(programs, suite["entry"])
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            self.report.unscored("the tests are not a Python program")
+
+    def run(self, program: dict[str, Any]) -> Iterator[BaseException | None]:
+        """Run each test program; yield the exception that ended it, or None if it passes.
+
+        If the setup fails, only its exception is yielded: every test fails.
+
+        Args:
+            program: the global names that the tests get from the program, besides `NAMES` and libraries.
+        """
+        lift_limits()
+        names = {name: value for name, value in NAMES.items() if name not in self.used.tested} | program
+        try:
+            names |= {name: importlib.import_module(module) for name, module in self.used.libraries.items()}
+        except ImportError as missing:
+            yield missing
+            return
+        names |= {"__name__": NAME, "__builtins__": builtins}
+        entry = {name: names[name] for name in {self.used.entry} & names.keys()}
+        if (error := _error_of(exec, self._codes[0], names)) is not None:
+            yield error
+            return
+        names.pop(self.used.entry, None)  # the setup may define it, too, as HumanEval's prompt does
+        names.update(entry)
+        for code in self._codes[1:]:
+            yield _error_of(_run, code, names, self.used, self.report)
 
 
 class UsedNames:
@@ -150,23 +223,13 @@ class UsedNames:
         return free & FUNCTIONS or free & vars(builtins).keys() or free
 
 
-def _holds(used: UsedNames, report: Report, function: Callable[..., None], *arguments: Any) -> bool:
-    """Call a function that runs code of the tests; return whether the tests pass.
-
-    If the tests themselves are faulty, end the process.
-    """
+def _error_of(function: Callable[..., None], *arguments: Any) -> BaseException | None:
+    """Call a function that runs code of the tests; return the exception that it raises, or None."""
     try:
         function(*arguments)
-        return True
-    except ImportError as error:
-        if error.name != SOLUTION and not hasattr(error, "is_remote"):
-            report.unscored(f"the tests: {error}")
-    except NameError as error:
-        if error.name in used.missing:
-            report.unscored(f"the tests use `{error.name}`, which they do not define; define it in `test_setup_code`")
-    except BaseException:  # the test fails
-        pass
-    return False
+        return None
+    except BaseException as error:  # the test fails
+        return error
 
 
 def _run(code: Any, names: dict[str, Any], used: UsedNames, report: Report) -> None:
@@ -205,13 +268,10 @@ class Report:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._has_called = False
 
-    def called(self) -> None:
-        """Record that the tests have called the program."""
-        if not self._has_called:
-            self._has_called = True
-            os.write(self._fd, b"c")
+    def used(self) -> None:
+        """Record that the tests use what they test."""
+        os.write(self._fd, b"c")
 
     def result(self, holds: bool) -> None:
         """Record whether a test passed."""
@@ -230,18 +290,16 @@ class RemoteStop(BaseException):
 class Session:
     """The tester's end of the socket to the candidate."""
 
-    def __init__(self, channel: Channel, report: Report) -> None:
+    def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._report = report
         self._callbacks: list[Any] = []
         self._exceptions: dict[str, type[Exception]] = {}
         self._is_over = False
 
     def names(self, used: UsedNames) -> dict[str, Any]:
-        """Return the global names for the tests: `NAMES`, libraries, and names that the candidate defines.
+        """Return the names that the tests get from the candidate.
 
-        Of the candidate's names, the tests get only the entry point. If there is none, they get the tested names and
-        all names that are not in `KNOWN`.
+        These are only the entry point. If there is none, they are the tested names and all that are not in `KNOWN`.
 
         Args:
             used: the names in the setup and in the test programs.
@@ -255,13 +313,7 @@ class Session:
             with contextlib.suppress(ValueFormatError):
                 values[name] = self._decode(introduced[name])
         _offer_module(values, public - used.bound)
-        names = {name: value for name, value in NAMES.items() if name not in used.tested}
-        names |= {name: values[name] for name in public & values.keys()}
-        try:
-            names |= {name: importlib.import_module(module) for name, module in used.libraries.items()}
-        except ImportError as error:
-            self._report.unscored(f"the tests: {error}")
-        return names | {"__name__": NAME, "__builtins__": builtins}
+        return {name: values[name] for name in public & values.keys()}
 
     def _introduction(self) -> dict[str, Any]:
         try:
@@ -301,7 +353,6 @@ class Session:
 
     def do(self, operation: str, number: int, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run an operation on an object of the candidate; return its result, or raise its exception."""
-        self._report.called()
         if self._is_over:
             raise RemoteStop
         arguments = [[*one] if isinstance(one, Iterator) and not isinstance(one, Proxy) else one for one in arguments]
@@ -376,7 +427,7 @@ class Proxy:
 
     __slots__ = ("_number", "_session")
 
-    def __init__(self, session: Session, number: int) -> None:
+    def __init__(self, session: Session | StubSession, number: int) -> None:
         object.__setattr__(self, "_session", session)
         object.__setattr__(self, "_number", number)
 
@@ -437,6 +488,63 @@ class Proxy:
 
     def __instancecheck__(self, value: Any) -> bool:
         return isinstance(value, Proxy) and bool(Proxy._ask_for(self, bool, "isinstance", value))
+
+
+class StubSession:
+    """Answers in place of a candidate, for stubs of all that the tests use from it.
+
+    Attributes:
+        is_used: whether the tests have used a stub.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._uses = 0
+        self._stub = Stub(self, 0)
+
+    @property
+    def is_used(self) -> bool:
+        return self._uses > 0
+
+    def names(self, used: UsedNames) -> dict[str, Any]:
+        """Return a stub for each tested name, and offer the module `solution`, in which every name is a stub."""
+        _offer_module(dict.fromkeys(used.tested, self._stub), used.tested - used.bound)
+        sys.modules[SOLUTION].__getattr__ = self._attribute  # type: ignore[method-assign]
+        return dict.fromkeys(used.tested, self._stub)
+
+    def _attribute(self, name: str) -> Stub:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._stub
+
+    def do(self, operation: str, number: int, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Return the result of an operation on a stub: another stub, unless the operation needs a plain value."""
+        if not self.is_used:
+            self._report.used()
+        self._uses += 1
+        if self._uses > MAX_STUB_USES:
+            raise RemoteStop
+        return STUB_RESULTS.get(operation, self._stub)
+
+
+class Stub(Proxy):
+    """Represents whatever the tests expect: every comparison with it holds."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    def __lt__(self, other: object) -> bool:
+        return True
+
+    __le__ = __gt__ = __ge__ = __contains__ = __lt__
 
 
 class _Iterator:

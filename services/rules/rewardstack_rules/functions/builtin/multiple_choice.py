@@ -55,5 +55,7 @@ def _read_reference(reference: str) -> str:
         single = _REFERENCE.fullmatch(reference)
         letters = single["letter"].upper() if single else ""
     if not letters or len({*letters}) < len(letters):
-        raise Unscored("the reference is neither a letter from A to J nor several different ones", cause=Cause.BAD_REFERENCE)
+        raise Unscored(
+            "the reference is neither a letter from A to J nor several different ones", cause=Cause.BAD_REFERENCE
+        )
     return letters

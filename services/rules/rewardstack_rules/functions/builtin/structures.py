@@ -56,7 +56,9 @@ def list_match(
     place, how = options.choice("answer_in", [*PLACES]), options.choice("score", SCORES)
     expected = _items(_read(reference))
     if not expected:
-        raise Unscored('the reference is not a list of texts and numbers, such as ["owl", "hawk"]', cause=Cause.BAD_REFERENCE)
+        raise Unscored(
+            'the reference is not a list of texts and numbers, such as ["owl", "hawk"]', cause=Cause.BAD_REFERENCE
+        )
     answer = find_answer(response, place)
     if answer is None or len(answer) > MAX_ANSWER:
         return _unreadable(MISSING[place] if answer is None else "the answer is too long")
@@ -94,7 +96,10 @@ def grid_match(
     right = _read(reference)
     expected = _rows(right, None)
     if not expected or not any(expected):
-        raise Unscored('the reference is not a table, such as [[1, 0]] or {"header": ["House"], "rows": [["1"]]}', cause=Cause.BAD_REFERENCE)
+        raise Unscored(
+            'the reference is not a table, such as [[1, 0]] or {"header": ["House"], "rows": [["1"]]}',
+            cause=Cause.BAD_REFERENCE,
+        )
     answer = find_answer(response, place)
     if answer is None or len(answer) > MAX_ANSWER:
         return _unreadable(MISSING[place] if answer is None else "the answer is too long")
@@ -135,7 +140,10 @@ def json_match(
     expected = _read(reference)
     expected = _read(f"{{{reference}}}") if expected is _NO_VALUE else expected
     if expected is _NO_VALUE or (names and not (isinstance(expected, dict) and {*names} <= expected.keys())):
-        raise Unscored(f"the reference is not JSON{' with the fields ' + ', '.join(names) if names else ''}", cause=Cause.BAD_REFERENCE)
+        raise Unscored(
+            f"the reference is not JSON{' with the fields ' + ', '.join(names) if names else ''}",
+            cause=Cause.BAD_REFERENCE,
+        )
     answer = find_answer(response, place)
     text = find_answer(response, "all") or "" if answer is None else answer
     if len(text) > MAX_ANSWER:
