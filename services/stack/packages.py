@@ -25,6 +25,12 @@ SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 """Folders in which Debian installs nginx. Only root has them on PATH."""
 
 POLICY = Path("/usr/sbin/policy-rc.d")
+POLICY_SCRIPT = """#!/bin/sh
+# Of rewardstack: no service starts while the process {pid} installs packages.
+kill -0 {pid} 2>/dev/null && exit 101
+rm -f "$0"
+"""
+"""Has no effect once the process has ended, even if the process was killed."""
 
 
 def find() -> dict[str, str]:
@@ -125,7 +131,7 @@ def _prevent_service_starts() -> Iterator[None]:
         yield
         return
     try:
-        POLICY.write_text("#!/bin/sh\nexit 101\n", encoding="ascii")
+        POLICY.write_text(POLICY_SCRIPT.format(pid=os.getpid()), encoding="ascii")
         POLICY.chmod(0o755)
         yield
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,11 @@ def test_library(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         packages.install(packages.missing_libraries)
     assert "install -y --no-install-recommends libnuma1" in (bare / "asked").read_text()
     assert not (bare / "disabled").exists()
+
+
+def test_a_policy_that_was_left_behind(bare: Path) -> None:
+    """The policy hook of an installation that was killed lets services start, and removes itself."""
+    (ended := subprocess.Popen(["/bin/true"])).wait()
+    program(bare, "policy-rc.d", packages.POLICY_SCRIPT.format(pid=ended.pid).partition("\n")[2])
+    done = subprocess.run([packages.POLICY, "nginx", "start"], env={"PATH": "/usr/bin:/bin"}, check=False)
+    assert (done.returncode, packages.POLICY.exists()) == (0, False)
