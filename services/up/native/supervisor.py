@@ -163,6 +163,13 @@ class Supervisor:
             if state.state == "FATAL":
                 self._call("startProcess", state.name, False)
 
+    def reopen_logs(self) -> None:
+        """Make supervisord close its log files and those of the services, and open files of the same names."""
+        running = self._run.load()
+        leader = processes.find(running.session) if running else None
+        if leader and self._configuration in leader.command:
+            leader.signal(signal.SIGUSR2)
+
     def reload_gateway(self) -> None:
         """Make nginx reload its files, and wait until no worker with the old configuration accepts requests.
 

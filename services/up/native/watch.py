@@ -16,7 +16,6 @@ import json
 import math
 import os
 import re
-import shutil
 import socket
 import stat
 import sys
@@ -24,6 +23,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -80,10 +80,11 @@ class HungServices:
             return
         found = [(state.name, state.pid) for state in Supervisor(self.run).states() if state.state == "RUNNING"]
         self._healthy = {process: when for process, when in self._healthy.items() if process in found}
-        for name, pid in found:
-            if name not in running.services:
-                continue
-            now, problem = time.monotonic(), hung_reason(name, self.run, running)
+        found = [(name, pid) for name, pid in found if name in running.services]
+        with ThreadPoolExecutor(max(len(found), 1)) as pool:  # a hung service answers no sooner than the timeout
+            problems = [*pool.map(lambda service: hung_reason(service[0], self.run, running), found)]
+        for (name, pid), problem in zip(found, problems, strict=True):
+            now = time.monotonic()
             if not problem:
                 if (name, pid) not in self._healthy:
                     log(f"{name} (pid {pid}) is healthy")
@@ -278,15 +279,12 @@ def renew_endpoints(run: RunDir) -> None:
 
 
 def rotate_logs(run: RunDir) -> None:
-    """Copy large logs to a second file and truncate them in place, because supervisord keeps its log files open."""
-    for file in run.logs.glob("*.log"):
-        if file.stat().st_size > LOG_BYTES:
-            earlier = file.with_name(f"{file.name}.1")
-            try:
-                shutil.copyfile(file, earlier)
-            except OSError:
-                earlier.unlink(missing_ok=True)  # the disk is full, so the lines are lost
-            os.truncate(file, 0)
+    """Rename large logs and make supervisord open new ones, so that no line is lost."""
+    large = [file for file in run.logs.glob("*.log") if file.stat().st_size > LOG_BYTES]
+    for file in large:
+        file.replace(file.with_name(f"{file.name}.1"))
+    if large:
+        Supervisor(run).reopen_logs()
 
 
 def _repeat(task: Callable[[], None]) -> None:
@@ -298,6 +296,7 @@ def _repeat(task: Callable[[], None]) -> None:
             log(str(explain_os_error(error)))
         except Exception:  # noqa: BLE001 - any unexpected error
             traceback.print_exc(file=sys.stdout)
+            sys.stdout.flush()
             os._exit(1)
         time.sleep(INTERVAL_SECONDS)
 
@@ -313,8 +312,11 @@ def main(folder: str) -> None:
         partial(rotate_logs, run),
     )
     # Each task has its own thread, so that a service that does not answer cannot delay the endpoints file's heartbeat.
-    for task in tasks:
-        threading.Thread(target=_repeat, args=(task,)).start()
+    threads = [threading.Thread(target=_repeat, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()  # at the end of the main thread, thread pools stop
 
 
 if __name__ == "__main__":
