@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from rewardstack import Request, client
 from rewardstack.cache import link
+from rewardstack.pipeline import missing
 from rewardstack.transport import timing
 from rewardstack.transport.attempt import LatencyTracker
 from tests.support.clock import Clock
@@ -70,7 +72,8 @@ def clock(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> JudgeClock:
 
 
 def forget(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reset the judge, and make the client's cached verdicts invalid, so that the next case starts like a new test."""
+    """Reset the judge, the client's cached verdicts and its counted warnings, so that a case starts like a new test."""
+    missing.missing_warnings.log_repeats(math.inf)
     judge.set(reset=True)
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", judge.url)
     monkeypatch.setenv("JUDGE_REVISION", uuid.uuid4().hex)
