@@ -35,7 +35,7 @@ async def test_calls_alternate(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_short_work_does_not_rest() -> None:
-    """A coroutine that has worked for less than a stretch goes on, so short calls are not interrupted."""
+    """A coroutine that has worked for less than a stretch continues, so short calls are not interrupted."""
     order: list[int] = []
 
     async def work(number: int) -> None:

@@ -107,7 +107,7 @@ async def test_turns_on_shared_children(make_client: MakeClient, tmp_path: Path)
 
 
 async def test_turns_of_slow_tasks(make_client: MakeClient, tmp_path: Path) -> None:
-    """The next place in the slow pool is that of the tenant that has had none, whoever came first."""
+    """The next place in the slow pool is that of the tenant that has had none, in whatever order they came."""
     client = make_client(fast=1, slow=1)
     first, never = tmp_path / "first", tmp_path / "never"
     paths = [first, never, never]
@@ -126,7 +126,7 @@ async def test_turns_of_slow_tasks(make_client: MakeClient, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("shared", [True, False])
 async def test_turns_of_long_tasks(make_client: MakeClient, tmp_path: Path, shared: bool) -> None:
-    """A task that reports its progress makes room for another tenant's, and then goes on from there."""
+    """A task that reports its progress makes room for another tenant's, and then resumes from there."""
     client = make_client(entry="isolation_entries:steps", fast=1, slow_after=3600, shared=shared)
     end, now = tmp_path / "end", tmp_path
     long = asyncio.ensure_future(client.run({"with": str(end)}, timeout=3600, tenant="long"))

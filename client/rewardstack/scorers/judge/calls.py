@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -312,13 +312,7 @@ class Calls:
             try:
                 reply = await self._request_completion(plan, request.body(user, plan.shown.images), deadline)
             except RejectedError as error:
-                texts = (*plan.texts(user), request.system)
-                if is_unfinished(error, texts):
-                    raise IncompleteError(str(error), is_truncated="limit was reached" in error.text) from error
-                rejected = rejected_fields(error, request.fields, texts)
-                if limit_factor > 1:
-                    rejected = {field: value for field, value in rejected.items() if field not in LIMIT_FIELDS}
-                others = _without_own_values(error, plan, rejected)
+                others = _fields_to_omit(error, plan, (*plan.texts(user), request.system), request.fields, limit_factor)
                 model, refusal = model._replace(dialect=omit_fields(model.dialect, others)), error
             else:
                 if refusal is not None:
@@ -388,13 +382,28 @@ class Calls:
         return Verdict(value, label_mass=mass)
 
 
-def _without_own_values(error: RejectedError, plan: Plan, rejected: Mapping[str, Value]) -> Mapping[str, Value]:
-    """Return the rejected fields without those whose value the sample sets.
+def _fields_to_omit(
+    error: RejectedError, plan: Plan, texts: Sequence[str], fields: Mapping[str, Any], limit_factor: int
+) -> Mapping[str, Value]:
+    """Return the fields that the judge rejects, without those whose value the sample sets.
+
+    Args:
+        error: the judge's error.
+        plan: the plan of the sample.
+        texts: the texts of the request, which the error may quote.
+        fields: the fields of the request that may be omitted.
+        limit_factor: factor of the token limit; a limit that was raised is not a rejected field.
 
     Raises:
+        IncompleteError: the judge reports that it could not finish its reply.
         RequestError: the judge rejects only values of the sample.
         RejectedError: the judge rejects no field.
     """
+    if is_unfinished(error, texts):
+        raise IncompleteError(str(error), is_truncated="limit was reached" in error.text) from error
+    rejected = rejected_fields(error, fields, texts)
+    if limit_factor > 1:
+        rejected = {field: value for field, value in rejected.items() if field not in LIMIT_FIELDS}
     own = plan.own_fields.keys() - (LIMIT_FIELDS if names_other_limit(error) else ())
     others = {field: value for field, value in rejected.items() if field not in own}
     if others:

@@ -77,9 +77,7 @@ def reward_function(
     Raises:
         TypeError: `function` cannot be called, for example because it is a name.
     """
-    if function is not None and not callable(function):
-        given = f"name={function!r}" if isinstance(function, str) else "name=…, range=…, confined=…"
-        raise TypeError(f"reward_function({function!r:.80}): expected a callable; write @reward_function({given})")
+    _check_callable(function)
     variables = sys._getframe(1).f_globals
 
     def set_mark(function: F) -> F:
@@ -95,6 +93,12 @@ def reward_function(
         return cast(F, marked)
 
     return set_mark if function is None else set_mark(function)
+
+
+def _check_callable(function: object) -> None:
+    if function is not None and not callable(function):
+        given = f"name={function!r}" if isinstance(function, str) else "name=…, range=…, confined=…"
+        raise TypeError(f"reward_function({function!r:.80}): expected a callable; write @reward_function({given})")
 
 
 def load_file(path: Path) -> Iterator[Rule]:

@@ -19,15 +19,21 @@ _WRAPPER = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|emph)\s{0,3}\{([^{
 """Matches a LaTeX command around words."""
 
 
-def find_answer(response: str, place: str) -> str | None:
-    """Return the answer at a place; None if there is none. Reasoning and retrieved documents are not searched.
+def find_answer(response: str, place: str) -> tuple[str, str]:
+    """Return the answer at a place, and why there is none. Reasoning and retrieved documents are not searched.
 
     Args:
         response: the policy's text.
         place: a key of `PLACES`.
+
+    Returns:
+        The answer and an empty text; an empty text and the reason if the answer is missing or too long.
     """
-    answer = PLACES[place](_RETRIEVED.sub(" ", get_visible_text(response)))
-    return None if answer is None else _WRAPPER.sub(r"\1", answer).strip()
+    found = PLACES[place](_RETRIEVED.sub(" ", get_visible_text(response)))
+    if found is None:
+        return "", MISSING[place]
+    answer = _WRAPPER.sub(r"\1", found).strip()
+    return ("", "the answer is too long") if len(answer) > MAX_ANSWER else (answer, "")
 
 
 def count_tags(response: str) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rewardstack.cause import Cause
 from rewardstack.core.fields import Fields
-from rewardstack_rules.functions.builtin.answer_places import MAX_ANSWER, MISSING, PLACES, count_tags, find_answer
+from rewardstack_rules.functions.builtin.answer_places import PLACES, count_tags, find_answer
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 
 PUNCTUATION = ("ascii", "unicode")
@@ -61,20 +61,18 @@ def qa_match(
         Unscored: nothing is left of the references without articles and punctuation.
         RequestError: an option is malformed.
     """
-    options = Fields({"metric": metric, "answer_in": answer_in, "punctuation": punctuation, "floor": floor})
+    numbers = Fields({"floor": floor, "max_tags": max_tags})
+    options = Fields({"metric": metric, "answer_in": answer_in, "punctuation": punctuation})
     compare = METRICS[options.choice("metric", [*METRICS])]
     place, removed = options.choice("answer_in", [*PLACES]), options.choice("punctuation", PUNCTUATION)
-    lowest = options.number("floor", 0.0, 0, 1)
-    limit = Fields({"max_tags": max_tags}).integer("max_tags", None, 1, 1000)
+    lowest, limit = numbers.number("floor", 0.0, 0, 1), numbers.integer("max_tags", None, 1, 1000)
     expected = [words for text in _alternatives(references) if (words := _words(text, removed))]
     if not expected:
         raise Unscored("nothing is left of the reference without articles and punctuation", cause=Cause.BAD_REFERENCE)
-    answer = find_answer(response, place)
-    if answer is None or len(answer) > MAX_ANSWER:
-        return _outcome(0.0, 0.0, MISSING[place] if answer is None else "the answer is too long")
+    answer, fault = find_answer(response, place)
     words = _words(answer, removed)
     if not words:
-        return _outcome(0.0, 0.0, "the answer is empty")
+        return _outcome(0.0, 0.0, fault or "the answer is empty")
     value = max(lowest, *(compare(words, reference) for reference in expected))
     if limit is not None and count_tags(response) > limit:
         return _outcome(1.0, value * MANY_TAGS, f"the response has more than {limit} <answer> tags")
@@ -93,8 +91,10 @@ def _alternatives(references: Sequence[str]) -> list[str]:
             listed = json.loads(reference) if reference.lstrip()[:1] == "[" else None
         except (ValueError, RecursionError):
             listed = None
-        is_list = isinstance(listed, list) and all(isinstance(one, str) for one in listed)
-        found += listed if is_list and listed is not None else [reference]
+        if isinstance(listed, list) and all(isinstance(one, str) for one in listed):
+            found += listed
+        else:
+            found.append(reference)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from rewardstack.cause import Cause
 from rewardstack.core.fields import Fields
-from rewardstack_rules.functions.builtin.answer_places import MAX_ANSWER, MISSING, PLACES, find_answer
+from rewardstack_rules.functions.builtin.answer_places import MAX_ANSWER, PLACES, find_answer
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 
 MAX_DEPTH = 50
@@ -59,9 +59,9 @@ def list_match(
         raise Unscored(
             'the reference is not a list of texts and numbers, such as ["owl", "hawk"]', cause=Cause.BAD_REFERENCE
         )
-    answer = find_answer(response, place)
-    if answer is None or len(answer) > MAX_ANSWER:
-        return _unreadable(MISSING[place] if answer is None else "the answer is too long")
+    answer, fault = find_answer(response, place)
+    if fault:
+        return _unreadable(fault)
     found = _items(_read(answer)) or _items(_first_value(answer)) or _split(answer)
     if not options.flag("ordered", True):
         expected, found = sorted(expected), sorted(found)
@@ -100,9 +100,9 @@ def grid_match(
             'the reference is not a table, such as [[1, 0]] or {"header": ["House"], "rows": [["1"]]}',
             cause=Cause.BAD_REFERENCE,
         )
-    answer = find_answer(response, place)
-    if answer is None or len(answer) > MAX_ANSWER:
-        return _unreadable(MISSING[place] if answer is None else "the answer is too long")
+    answer, fault = find_answer(response, place)
+    if fault:
+        return _unreadable(fault)
     header = right.get("header") if isinstance(right, dict) else None
     found = _rows(_read(answer), header) or _rows(_first_value(answer), header)
     if not found:
@@ -144,11 +144,12 @@ def json_match(
             f"the reference is not JSON{' with the fields ' + ', '.join(names) if names else ''}",
             cause=Cause.BAD_REFERENCE,
         )
-    answer = find_answer(response, place)
-    text = find_answer(response, "all") or "" if answer is None else answer
-    if len(text) > MAX_ANSWER:
-        return _unreadable("the answer is too long")
-    found = _read(text) if answer is not None else _NO_VALUE
+    text, missing = find_answer(response, place)
+    found = _NO_VALUE if missing else _read(text)
+    if missing:
+        text, fault = find_answer(response, "all")
+        if fault:
+            return _unreadable(fault)
     found = _last_object(text) if found is _NO_VALUE else found
     if found is _NO_VALUE:
         return _unreadable("the answer is not JSON")
@@ -176,15 +177,19 @@ def _read(text: str) -> Any:
     if len(text) > MAX_ANSWER or _depth(text) > MAX_DEPTH:
         return _NO_VALUE
     try:
-        return _as_json(json.loads(text, object_pairs_hook=_unique))
-    except _RepeatedNameError:
+        return _as_json(_parse(text))
+    except (_RepeatedNameError, ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return _NO_VALUE
-    except (ValueError, TypeError):
-        pass
+
+
+def _parse(text: str) -> Any:
+    """Return a JSON value or a Python literal; raise if the text is neither."""
     try:
-        return _NO_VALUE if _OPERATORS.search(text) else _as_json(ast.literal_eval(text))
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        return _NO_VALUE
+        return json.loads(text, object_pairs_hook=_unique)
+    except ValueError:
+        if _OPERATORS.search(text):
+            raise
+        return ast.literal_eval(text)
 
 
 class _RepeatedNameError(Exception):
